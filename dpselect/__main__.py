@@ -19,10 +19,10 @@ from ._command_line.messages import (
 )
 from .ledger import LedgerAccessError
 
-# of an output that takes no more: a reader who has left, a full disk; files that the command writes, and
-# those that it reads, have errors of their own
+# errors of writing to the output: a closed pipe, a full disk; errors of files have been translated
+# before
 LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-# what was printed of these has been paid for
+# commands whose output has been paid for
 RELEASES = ("fit", "evaluate", "ledger")
 
 
@@ -53,18 +53,18 @@ def main(argv=None):
         say_error(error)
         return 2
     except LedgerAccessError as error:
-        say_error(printable(str(error)))  # it quotes nothing of the file
+        say_error(printable(str(error)))  # the message quotes nothing of the file
         return 2
     except KeyboardInterrupt:
         say_error("Interrupted.")
         return 130
     except Exception as error:
         if isinstance(error, OSError) and error.errno in LOST:
-            # or Python's own flush at exit would complain again
+            # avoids another error when Python flushes at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE and command not in RELEASES:
-                return 141  # as of a program that ends when its reader has left, such as head
-            # a disk may be full for a temporary file of a library as well, whose errors look the same
+                return 141  # 128 + SIGPIPE, as of programs whose output is piped into head
+            # a library's temporary file on a full disk raises the same error
             what = "" if error.errno == errno.EPIPE else ", or a temporary file written,"
             say_error(f"The output could not be printed{what} to its end ({os.strerror(error.errno)}).")
             return 2

@@ -24,11 +24,11 @@ class _Settings:
 
     def __init__(self):
         self.strict = None
-        # what came with the estimator that is fitted
+        # strict mode of the process that sent the estimator
         self.carried = False
 
 
-# (a ContextVar would be forgotten from one cell of a notebook to the next)
+# not a ContextVar, which would be reset between cells of a notebook
 _local = threading.local()
 _of_all_threads: weakref.WeakSet[_Settings] = weakref.WeakSet()
 _lock = lock_that_forks_wait_for()
@@ -48,7 +48,7 @@ def _some_thread_is_strict():
 
 def _set(strict):
     settings = _settings()
-    with _lock:  # until it is told: another thread may tell the contrary
+    with _lock:  # until it is published: another thread may publish the contrary
         before, settings.strict = settings.strict, strict
         try:
             this_process().tell(strict=_some_thread_is_strict() or None)
@@ -215,7 +215,7 @@ def warn_caller(message, category):
     """
     if get_config()["strict"] and issubclass(category, (PrivacyLeakWarning, SeededNoiseWarning)):
         raise PrivacyLeakError(message)
-    # scikit-learn stands between where it calls back
+    # scikit-learn's callbacks are between frames of this library
     ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")
     level, frame = 2, inspect.currentframe().f_back
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(ours):

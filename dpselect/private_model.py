@@ -51,7 +51,7 @@ from .utils.validation import (
 
 ADJACENCIES = (Adjacency.REPLACE_RECORD, Adjacency.ADD_OR_REMOVE_RECORD)
 REMOVE_AND_ADD = "remove and add"
-# more than the roundings of what a library computes from its epsilon and delta
+# above the rounding errors of what a library computes from its epsilon and delta
 ROUNDING = 2.0**-40
 SEEDS = "random_state"
 
@@ -259,12 +259,12 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         loss = self.declared_loss()
         warn_if_seeded(self)
         with spending(self, loss) as charge:
-            # of an earlier fit
+            # remove attributes of an earlier fit
             for name in ("estimator_", "classes_"):
                 self.__dict__.pop(name, None)
             X, y = self._records(X, y)
             model = self._prepared()
-            # its noise is not known here: from now on a failure has its price
+            # its noise is not watched: from now on a failing fit is charged in full
             charge.begin()
             self._quietly("fit", model.fit, *self._with_public(X, y))
             _forget_seeds(model)
@@ -297,7 +297,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._check_parameters()
         self._warn_of_labels()
-        # a low-precision number would weaken the noise
+        # convert: arithmetic in a low-precision type would weaken the noise
         epsilon = float(self.epsilon if epsilon is None else check_epsilon(epsilon))
         noisy, twice, (own, _) = epsilon != math.inf, "", self._share(epsilon)
         if self._is_converted():
@@ -518,7 +518,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             except Exception as error:
                 failed, said = type(error), str(error)
         owner = type(self.estimator).__name__
-        # outside the except block, so that the original does not hang on as __context__
+        # outside the except block, so that the original error is not attached as __context__
         if leaks:
             params = self.estimator.get_params()
             none = [each for each in params if params[each] is None and each not in _seeds(params)]
@@ -586,7 +586,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             return self._predicted("decision_function", X)
         with np.errstate(all="ignore"):
             odds = logit(np.asarray(self._predicted("predict_proba", X), dtype=np.float64))
-        # of probabilities 0 and 1
+        # finite log odds for probabilities 0 and 1
         odds = np.clip(odds, -50.0, 50.0)
         return odds[:, 1] if odds.shape[1:] == (2,) else odds
 

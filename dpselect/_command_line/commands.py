@@ -96,7 +96,7 @@ def fit(arguments):
     try:
         write_all(*writes)
     finally:
-        # it has been paid for, whether or not the disk took it
+        # the loss was spent even if a file could not be written, so print the release
         print(printing.to_json(task, search, planned) if arguments.json else printing.to_text(search))
 
 
@@ -153,7 +153,7 @@ def evaluate(arguments):
     groups = None if person is None else frame.pop(person.name).to_numpy()
     y = None if target is None else frame.pop(target.name).to_numpy()
     if ends is None and y is not None:
-        # a file has texts, and a model that was made in Python may have other classes
+        # labels in a file are texts, but those of a model made in Python may be of other types
         y = model.classes_[pandas().Index(target.categories).get_indexer(y.astype(str))]
     LOGGER.info("predicting")
     with paid_by(ledger):

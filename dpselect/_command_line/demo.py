@@ -43,7 +43,7 @@ def run():
     """Tune, release, and print everything in the order in which it happens."""
     search = make_search()
     data = load_breast_cancer()
-    # by number, so that the parts do not depend on the records
+    # splits by position, which do not depend on the records
     held_out = np.arange(len(data.target)) % 5 == 0
     n_samples = int((~held_out).sum())
     print(

@@ -37,5 +37,5 @@ def same_file(one, other):
     try:
         return os.path.samefile(one, other)
     except OSError:
-        # of a name without a file it is not known whether the disk tells capital letters apart
+        # for a name without a file, it is unknown whether the file system is case-sensitive
         return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()

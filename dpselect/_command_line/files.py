@@ -18,9 +18,9 @@ from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
 from .printing import predictor
 
-# how the name of a file begins that is not whole yet
+# prefix of the temporary name of an incomplete file
 UNFINISHED = ".dpselect-unfinished-"
-# a disk with room for less, in bytes, is full
+# least free space on a disk, in bytes
 ROOM = 2**20
 MODELS = (".skops", ".pkl")
 
@@ -115,7 +115,7 @@ def write_all(*writes):
             except CommandError as error:
                 said.append(str(error))
     finally:
-        # also in place of another error: where a model has gone must not remain unsaid
+        # raise this even instead of another error: the user must learn where the model is
         if said:
             raise CommandError(" ".join(said)) from None
 
@@ -124,7 +124,7 @@ def _elsewhere():
     """Return fallback folders for what cannot be written where it should be."""
     found = []
     for find in (os.getcwd, tempfile.gettempdir):
-        with suppress(FileNotFoundError):  # it was removed, or there is none
+        with suppress(FileNotFoundError):  # removed by somebody else, or never made
             found.append(find())
     return found
 
@@ -170,7 +170,7 @@ def give_name(made, path):
     except FileExistsError:
         raise
     except OSError:
-        # no hard links here: an empty file holds the name for a moment
+        # no hard links on this file system: reserve the name by an empty file
         open(path, "xb").close()
         replace(made, path)
 
@@ -236,7 +236,8 @@ class ExportFile(OutputFile):
                 raise CommandError(
                     'A .onnx file needs onnx; run python -m pip install "dpselect[onnx]" first.'
                 ) from None
-            except (TypeError, ValueError) as error:  # it reads a schema and a released model
+            # about a schema or a released model, not about records
+            except (TypeError, ValueError) as error:
                 raise CommandError(str(error)) from None
 
 

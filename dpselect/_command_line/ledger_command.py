@@ -36,12 +36,13 @@ def paid_by(ledger):
         try:
             if ledger is not None:
                 stack.enter_context(ledger)
-        except OSError as error:  # that other processes cannot be told of it
+        # the file that publishes the ledger to other processes cannot be written
+        except OSError as error:
             raise CommandError(printable(str(error))) from None
         try:
             yield
         except BudgetExceededError as error:
-            # it names the loss and the ledger, and nothing of the records
+            # the message has the loss and the ledger, and nothing of the records
             raise CommandError(printable(str(error))) from None
 
 

@@ -64,7 +64,7 @@ def say_error(text):
 
 def say_note(text):
     """Print a note for the user, on the error stream to keep JSON clean."""
-    sys.stdout.flush()  # first what it is about, if somebody reads that
+    sys.stdout.flush()  # keep the order of both streams on a terminal
     print(f"note: {text}", file=sys.stderr)
 
 
@@ -72,7 +72,7 @@ def say_note(text):
 def warnings_as_notes():
     """Print warnings as notes, one sentence each, inside the block."""
     with warnings.catch_warnings():
-        # news for developers of other libraries does not concern who releases a model
+        # deprecation warnings of other libraries are not for users of the command
         for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
         for category in (UserWarning, RuntimeWarning):

@@ -21,8 +21,8 @@ from .printing import predictor
 
 ROOTS = (StabilityGridSearchCV, AccuracyFirstSearchCV, CalibratedModel, Pipeline, DPHistogramDensity)
 NUMBERS = {kind for kind in np.sctypeDict.values() if issubclass(kind, (np.bool_, np.number, np.str_))}
-# what each kind of part of a file may be an instance of. By itself skops would load all of scikit-learn,
-# where a file can name other files to read, or give compiled code numbers that it does not check
+# allowed classes for each kind of part of a file. By default skops trusts all of scikit-learn, where a
+# file can name other files to read, or pass unchecked numbers to compiled code
 PARTS = {
     loader: set(map(type_name, kinds))
     for loader, kinds in {
@@ -37,7 +37,7 @@ PARTS = {
         "MaskedArrayNode": (np.ma.MaskedArray,),
     }.items()
 }
-# of the form of files; in older ones the parts hold other things
+# version of the file format; parts have other contents in older ones
 PROTOCOL = 2
 
 
@@ -126,7 +126,7 @@ def foreign_part(content):
         name = f"{part['__module__']}.{part['__class__']}"
         if name not in PARTS.get(part["__loader__"], ()):
             return name
-        # of parts with one number skops looks at the first alone
+        # skops checks only the first of several parts with the same id
         if not _same(part, known.setdefault(part["__id__"], part)):
             raise ValueError("parts that differ have one number")
         left += _parts_of(part)

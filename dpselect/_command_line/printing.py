@@ -11,7 +11,7 @@ from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
 from .messages import printable
 
-MOST_LINES = 30  # of a model; JSON has all
+MOST_LINES = 30  # of coefficients as text; JSON has all
 
 
 def not_released(search):
@@ -141,7 +141,7 @@ def to_text(search):
         "Not released": not_released(search),
     }
     if hasattr(search, "evaluation_"):
-        # without the loss, which is a part of that below
+        # without its loss, which the total below includes
         said = str(search.evaluation_).removesuffix(f"\n{search.evaluation_.privacy_}")
         sections = {**sections, "How good it is": said.splitlines()}
     return "\n\n".join(_section(title, lines) for title, lines in sections.items())
@@ -153,7 +153,7 @@ def _section(title, lines):
 
 def plan_text(plan):
     """Return the plan as text."""
-    # the command chooses how to select, so other strategies are of no use here
+    # no comparison of strategies, because the command does not let users choose one
     shown = plan.without_comparison() if isinstance(plan, SelectionPlan) else plan
     return _section("Plan, from public numbers alone", str(shown).splitlines())
 

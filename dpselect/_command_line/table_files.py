@@ -22,7 +22,7 @@ from ..preprocessing.schema import CategoryColumn
 from ..preprocessing.table_cells import as_number
 from .messages import LOGGER, CommandError, columns_named, name_of
 
-FOLDS = 5  # of the search; fewer records cannot be split
+FOLDS = 5  # folds of the search, and so the least number of records
 TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 PACKED = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SEPARATORS = ",;\t|"
@@ -61,7 +61,7 @@ def read_header(path, separator=None):
             rows = csv.reader(stream, delimiter=_separator(path, separator), strict=True)
             names = [name.strip() for name in next(rows, [])]
     shown = f"The file {name_of(path)}"
-    # without a header these are cells of a record, and are not repeated
+    # without a header these would be cells of a record, so do not quote them
     if not names:
         raise CommandError(f"{shown} is empty; its first row must hold the names of the columns.")
     if "" in names:
@@ -193,7 +193,7 @@ class _Cells:
         levels = self.column.levels
         try:
             code = int(self.column.read(np.array([cell], dtype=object))[0])
-        except ValueError:  # neither a text nor a number
+        except ValueError:  # refused as text and as number
             code = -1
         if code < 0:
             number = as_number(cell) if isinstance(cell, str) or cell is None else 0.0
@@ -218,7 +218,7 @@ def _read_text(path, separator, readers):
     with _text(path) as stream:
         rows = csv.reader(stream, delimiter=_separator(path, separator), strict=True)
         next(rows)
-        for row in filter(None, rows):  # without empty lines
+        for row in filter(None, rows):  # skip empty lines
             if len(row) != len(readers):
                 raise CommandError(
                     f"The file {name_of(path)} has a record with more or fewer fields than its header."
@@ -267,7 +267,7 @@ def _errors(path):
         yield
     except CommandError:
         raise
-    except UnicodeDecodeError:  # its text quotes bytes of the file
+    except UnicodeDecodeError:  # its message quotes bytes of the file
         raise CommandError(f"{shown} is not UTF-8 text.") from None
     except csv.Error:
         raise CommandError(f"{shown} is not well-formed CSV; check its quotation marks.") from None

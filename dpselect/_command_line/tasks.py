@@ -15,9 +15,9 @@ from .table_files import PersonColumn, pandas
 
 # where the risk is promised, alpha must not depend on epsilon
 FIRST_ALPHA = 0.01
-# of the grid of an accuracy-first search, down to a thousandth of the largest
+# grid size of an accuracy-first search, down to a thousandth of the largest epsilon
 LEVELS = 200
-# of each column of a density
+# bins of each column of a density
 BINS = 20
 
 
@@ -69,7 +69,7 @@ class Task:
                 example=pandas().DataFrame(row),
                 persons=self.person is not None,
             )
-        except (ValueError, TypeError) as error:  # it has seen no record
+        except (ValueError, TypeError) as error:  # no record has been read yet
             raise CommandError(str(error)) from None
 
 
@@ -173,7 +173,7 @@ def _density(columns, bins):
             "give one number for each, in this order, or one for all."
         )
     bins = bins if len(bins) > 1 else bins * len(columns)
-    # in the units of the table, so that its cells can be published
+    # in the units of the table, so that the cells are readable
     return DPHistogramDensity(
         bounds=[(column.low, column.high) for column in columns.values()],
         bin_width=[(column.high - column.low) / n for column, n in zip(columns.values(), bins)],

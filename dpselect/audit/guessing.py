@@ -12,13 +12,13 @@ from scipy.stats import binom
 from ..utils.validation import check_callable, check_number
 from .random_numbers import numpy_generator
 
-# releases of each data set that are looked at before the first guess
+# releases of each data set that are observed before the first guess
 FIRST = 32
-# losses that the guesses bet on, in units of the claimed one
+# losses that the bets assume, in units of the claimed one
 BETS = np.array([1.3, 2.0])
-# the game is given up when the evidence has fallen to this
+# stop when the log evidence has fallen to this
 GIVEN_UP = math.log(0.05)
-# single numbers that are tried as a statistic
+# number of single coordinates that are tried as a statistic
 SINGLE = 4
 
 
@@ -133,7 +133,7 @@ def guessing_game(
     fair = 1 / (1 + math.exp(-epsilon))
     bets = 1 / (1 + np.exp(-epsilon * BETS))
     gains = np.log([(1 - bets) / (1 - fair), bets / fair])
-    # each release that is excused may have turned a wrong guess into a right one
+    # each release that delta excuses may have turned a wrong guess into a right one
     excused = int(binom.isf(false_alarm, n_trials, delta)) if delta else 0
     evidence = -excused * (gains[1] - gains[0])
     given_up = GIVEN_UP + np.logaddexp.reduce(evidence) - math.log(len(BETS))
@@ -160,11 +160,11 @@ class _Rule:
         centres = np.median(first, axis=0), np.median(second, axis=0)
         spread = sum(np.abs(part - c).mean(axis=0) for part, c in zip((first, second), centres)) / 2
         middle = (centres[0] + centres[1]) / 2
-        # numbers without noise tell everything
+        # keep the spread positive: numbers without noise distinguish perfectly
         self.spread = np.maximum(spread, 1e-9 * np.abs(centres[0] - centres[1]) + 1e-300)
         self.middle = middle
         half = (centres[0] - centres[1]) / 2 / self.spread
-        # what may be chance is none
+        # ignore differences that are within sampling error
         self.half = np.where(np.abs(half) > 1.5 / math.sqrt(len(first)), half, 0.0)
         self.single = np.argsort(-np.abs(half))[:SINGLE]
         scores = zip(self.statistics(first).T, self.statistics(second).T)
@@ -209,5 +209,5 @@ def _thresholds(first, second, wrong):
 def _evidence(right, mistaken, wrong):
     share = (mistaken + 0.5) / (right + mistaken + 1)
     gain = share * np.log(share / wrong) + (1 - share) * np.log((1 - share) / (1 - wrong))
-    # where there is none, the fewest mistakes
+    # without evidence, minimise mistakes
     return np.where(share < wrong, (right + mistaken) * gain, -share)

@@ -13,11 +13,11 @@ from sklearn.ensemble import RandomForestClassifier
 from ..utils.validation import check_callable, check_flag, check_number, unquoted
 from .random_numbers import numpy_generator
 
-# parts of the releases: the first trains a classifier, the second chooses an event, the rest counts
+# fractions of the releases that train a classifier, and that choose an event; the others are counted
 TRAINING, CHOOSING = 0.4, 0.2
-# of the classifier, a forest; few releases in a leaf would be learned by heart
+# size of the forest, and of its leaves: smaller ones would overfit
 TREES, LEAF = 50, 20
-# thresholds of its answers that are tried
+# number of thresholds that are tried
 THRESHOLDS = 200
 MANTISSA_BITS = 53
 
@@ -140,7 +140,7 @@ def epsilon_lower_bound(
     check_callable("release", release, call="release(records)")
     check_flag("float_bits", float_bits, why="it says what the classifier sees")
     rng = numpy_generator(random_state)
-    # one after another: workers that are given a generator would all draw the same noise
+    # sequentially: workers with copies of a generator would all draw the same noise
     outputs = [_release(release, data) for data in (records, neighbour) for _ in range(n_trials)]
     if len({output.shape for output in outputs}) > 1 or outputs[0].size == 0:
         raise ValueError(
@@ -159,7 +159,7 @@ def epsilon_lower_bound(
     error = (1 - confidence) / 2
     sign, threshold = _best_event([a[: second - first] for a in answers], delta, error)
     hits = [np.count_nonzero(sign * a[second - first :] > threshold) for a in answers]
-    # the event is likelier on the second data set if large answers are meant
+    # events of large answers are likelier on the second data set
     more, less = hits[::-1] if sign > 0 else hits
     counted = n_trials - second
     bound = float(_bound(np.array([more]), np.array([less]), counted, delta, error)[0])
@@ -169,10 +169,10 @@ def epsilon_lower_bound(
 
 
 def _release(release, data):
-    # a forest compares in single precision
+    # a forest uses single precision
     limit = float(np.finfo(np.float32).max) / 2
     released = unquoted(np.asarray, release(data), dtype=np.float64, what="what release returned")
-    # a NaN tells something, too
+    # NaN may distinguish data sets, so map it to a number
     return np.clip(np.ravel(np.nan_to_num(released, nan=-limit / 2)), -limit, limit)
 
 
@@ -182,9 +182,9 @@ def _features(outputs, float_bits):
         return outputs
     mantissas, exponents = np.frexp(outputs)
     whole = np.abs(np.ldexp(mantissas, MANTISSA_BITS)).astype(np.int64)
-    # the largest power of two that divides it
+    # exponent of the largest power of two that divides the mantissa
     trailing = np.log2(np.maximum(whole & -whole, 1))
-    # the last place that is taken, on a scale that is the same for all numbers
+    # exponent of the last nonzero bit of the number
     return np.concatenate([outputs, trailing, exponents - MANTISSA_BITS + trailing], axis=1)
 
 

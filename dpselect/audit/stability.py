@@ -19,7 +19,7 @@ from .random_numbers import numpy_generator
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
 # cases, for about as many evaluations as seven steps
 WALKS = 5
-# records of a number that is given, as an array or a tuple of arrays
+# function of a generator and a number of records, which returns an array or a tuple of arrays
 DrawRecords: TypeAlias = Callable[[np.random.Generator, int], Any]
 
 
@@ -254,7 +254,7 @@ def attack_certificate(
             score, n_samples, n_features, n_problems, **{"persons": True} if persons else {}
         )
         fitted = _fitted(model, train, persons)
-        # one after the other: each advances the generator
+        # sequentially, because each call advances the generator
         common = dict(n_trials=1, n_steps=n_steps, random_state=rng)
         found.append(
             (

@@ -16,11 +16,11 @@ from .score_bins import EDGES, N_BINS, PROBABILITIES
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# bins that a point of the calibration curve takes together
+# bins per point of the calibration curve
 BINS_A_POINT = 4
-# of intervals of which two hold together with 95 %
+# quantile for two intervals that hold jointly with 95 %
 Z_OF_TWO = 2.2414027276049464
-# a cell's bin and label, and the numbers that stand for its scores
+# bin, label and representative score of each cell
 BIN, LABEL = np.divmod(np.arange(2 * N_BINS), 2)
 SCORE = PROBABILITIES[BIN]
 EVERYTHING = np.ones(2 * N_BINS)
@@ -95,7 +95,7 @@ METRICS = {
     ),
     "calibration_error": Metric(_calibration_error, 0.125),
 }
-# they ask for scores that are probabilities
+# metrics that require probabilities
 PROBABILISTIC = ("brier", "log_loss", "calibration_error")
 
 

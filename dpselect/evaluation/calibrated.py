@@ -22,9 +22,9 @@ from .binary import BIN, LABEL, SCORE, BinaryEvaluation
 from .plain_calibrated import plain_calibrated
 from .score_bins import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
 
-# bins go together until a rate has a size of so many standard deviations of its noise
+# bins are merged until a rate exceeds so many standard deviations of its noise
 FEWEST_DEVIATIONS = 6.0
-# of the slope and of the intercept of a sigmoid
+# bounds on the slope and the intercept of a sigmoid
 BOUNDS = ((0.05, 20.0), (-20.0, 20.0))
 METHODS = ("sigmoid", "isotonic")
 
@@ -273,7 +273,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def privacy_(self) -> PrivacyLoss:
         """PrivacyLoss : Loss of the estimator and the evaluation."""
         loss = self.estimator.privacy_
-        # another evaluation may state the same loss, and is a release all the same
+        # compare by identity: another evaluation with an equal loss is a release of its own
         if self.evaluation is getattr(self.estimator, "evaluation_", None):
             return loss
         return PrivacyLoss.sequential([loss, self.evaluation.privacy_], label=type(self).__name__)
@@ -359,10 +359,10 @@ def _with_confidence(curve, p):
     confidence = p[rows, first]
     p[rows, first] = 0.0
     rest = p.sum(axis=1, keepdims=True)
-    # where nothing is left to others, all get the same
+    # if the others are all 0, divide equally
     shares = np.where(rest > 0, p / np.where(rest > 0, rest, 1.0), 1 / (p.shape[1] - 1))
     shares[rows, first] = 0.0
-    # so that no other one becomes as large
+    # the predicted class must keep the largest probability
     least = (1 + 2.0**-40) * shares.max(axis=1)
     found = np.maximum(np.interp(confidence, *curve), least / (1 + least))
     shares *= (1 - found)[:, None]
@@ -401,7 +401,7 @@ def _sigmoid(evaluation):
         return value / evaluation.n_records, slope / evaluation.n_records
 
     slope, intercept = minimize(lost, [1.0, 0.0], jac=True, bounds=BOUNDS).x
-    # scores of exactly 0 or 1 have no logit
+    # clip scores of exactly 0 or 1, whose logit is infinite
     scores = np.concatenate([EDGES[:1], np.sort([*EDGES[1:-1], *PROBABILITIES]), EDGES[-1:]])
     inside = np.clip(scores, PROBABILITIES[0], PROBABILITIES[-1])
     return scores, expit(slope * logit(inside) + intercept)
@@ -450,7 +450,7 @@ def threshold_for(evaluation, name, target):
         smooth = IsotonicRegression(increasing=rising).fit_transform(np.array(known), np.array(found))
         reached = np.flatnonzero(smooth <= target if name == "rate" else smooth >= target)
         if len(reached):
-            # recall falls with the threshold, and the highest one is the best
+            # recall decreases with the threshold, so take the highest one
             return float(known[reached[-1] if name == "recall" else reached[0]])
     raise ValueError(
         f"{name}={target!r} is not known to be reached at any threshold, because scores do not tell "

@@ -13,12 +13,12 @@ from ..utils.type_aliases import FloatArray
 from .estimate import Metric
 from .evaluation import Evaluation
 
-# of the densities, from the largest one downwards; what is less is one more range
+# ranges of densities, from the largest one downwards; smaller densities are one more range
 N_OCTAVES, N_PER_OCTAVE = 16, 16
-# of the uniform density: a smaller one counts as this in a logarithm
+# relative to the uniform density: smaller ones are clipped to this in logarithms
 LEAST_SHARE = 0.01
 LONGEST_LOG = math.log(2) / 2
-# of a density that nobody has made yet
+# number of cells of an invented density
 INVENTED = 100
 
 
@@ -74,7 +74,7 @@ class DensityCells:
 
     def index(self, predictions, y):
         """Return the cell of each record; NaN is put into the first."""
-        # in the middle between two ranges, where no rounding of a logarithm leads
+        # edges in the middle between two ranges, far from rounding errors of logarithms
         between = (self.densities[:-1, 1] + self.densities[1:, 0]) / 2
         return np.searchsorted(between, np.where(np.isnan(predictions), 0.0, predictions))
 

@@ -9,11 +9,11 @@ from .regression import RegressionCells
 from .release import EvaluationPlan, count
 from .score_bins import BinaryCells
 
-# standard deviation of the logits, of equally frequent classes
+# standard deviation of the logits, for equally frequent classes
 SPREAD = 1.5
-# of predictions and errors, as shares of the target range
+# standard deviations of predictions and errors, relative to the target range
 PREDICTIONS, ERRORS = 0.1, 0.08
-# records that stand for a law
+# size of a sample from the made-up distribution
 DRAWN = 20_000
 FIGURES = {
     BinaryCells: ("accuracy", "roc_auc"),
@@ -63,7 +63,7 @@ def _records(cells):
         predictions = p if cells.calibrated_scores else cells.classes[p.argmax(axis=1)]
         return predictions, cells.classes[label]
     if isinstance(cells, DensityCells):
-        # where the density is exponential, the records' is that of Gamma(2)
+        # an exponential density takes the value v at records with the law of Gamma(2)
         return rng.gamma(2.0, size=DRAWN), np.zeros(DRAWN)
     low, high = cells.target_range
     predicted = 0.5 + PREDICTIONS * rng.normal(size=DRAWN)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-# of a two-sided interval of 95 %
+# quantile of a two-sided 95 % interval
 Z = float(ndtri(0.975))
-# denominators nearer to 0 than so many standard deviations of their noise are none
+# denominators must be so many standard deviations of their noise above 0
 FEWEST_DEVIATIONS = 4.0
-# halvings of an interval
+# bisection steps
 STEPS = 45
 
 
@@ -56,7 +56,7 @@ class NoisyCounts:
     def noise(self, g):
         """Return the variance of ``sum(g h)`` due to the noise."""
         squares = (g**2).sum(axis=-1) - g.sum(axis=-1) ** 2 / self.moved
-        return self.variance * np.maximum(squares, 0.0)  # which rounding may make negative
+        return self.variance * np.maximum(squares, 0.0)  # rounding errors may be negative
 
     def stands(self, weights):
         """Return whether ``sum(weights h)`` is positive beyond the noise."""
@@ -115,7 +115,7 @@ class NoisyCounts:
     def surplus(self, wins, s):
         """Return the sum of ``wins - s`` over all pairs, without bias from the noise."""
         n, p = self.h[..., 0::2], self.h[..., 1::2]
-        # moving all counts made the noise of two of them dependent
+        # shifting all counts made their noise dependent
         moved = self.variance * (wins.sum() - s * wins.size) / self.moved
         return ((p @ wins) * n).sum(axis=-1) - s * p.sum(axis=-1) * n.sum(axis=-1) + moved
 
@@ -131,7 +131,7 @@ class NoisyCounts:
         size = np.where(stands, size, 1.0)
         centre = (self.h @ y / size)[..., None]
         deviations = squares - 2 * centre * y + centre**2
-        # noise in the centre makes the sum less than it is
+        # correct the bias from the noise in the centre
         total = (self.h * deviations).sum(axis=-1) + self.noise(y - centre) / size
         noise = np.sqrt(self.noise(deviations))
         stands &= (total > 0) & (total > FEWEST_DEVIATIONS * noise)
@@ -157,9 +157,9 @@ class NoisyCounts:
         noise = [self.noise(row - d[..., i, None]) for i, row in enumerate(rows)]
         s = np.sqrt(drawn + np.stack(noise, axis=-1) / size**2)
         found, length = np.abs(d).sum(axis=-1), np.sqrt((s**2).sum(axis=-1))
-        # of the sum of the absolute values of normal errors
+        # upper quantile of the sum of absolute normal errors
         above = np.sqrt(2 / np.pi) * s.sum(axis=-1) + Z * np.sqrt(1 - 2 / np.pi) * length
-        # E|d + e| is more than |d| by this, where d is known as well as here
+        # bias of |d + e|, whose mean exceeds |d|
         ratio = np.divide(d, s, out=np.full_like(d, np.inf), where=s > 0)
         surplus = np.sqrt(2 / np.pi) * s * np.exp(-(ratio**2) / 2)
         low, high = np.maximum(found - above, 0.0), found + Z * length

@@ -19,11 +19,11 @@ from .score_bins import class_probabilities
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# of the probability of a record's label: fine where its logarithm falls, and where models are sure
+# bin edges of the label's probability: fine near 0, where its logarithm is steep, and near 1
 EDGES = np.array([0.0, 0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0])
-# what rounding can do to a log loss, as a share of it
+# relative error of a log loss due to binning
 ROUNDING = 0.03
-# a label that is not predicted has at most this probability
+# largest probability of a label that is not predicted
 MOST_OF_ANOTHER = 0.5
 
 
@@ -53,7 +53,7 @@ class MulticlassCells:
         if not self.calibrated_scores:
             return 0, 1
         last = np.searchsorted(EDGES, MOST_OF_ANOTHER)
-        # what is predicted has a probability of at least 1 / K
+        # the predicted label has a probability of at least 1 / K
         first = np.searchsorted(EDGES, 1 / len(self.classes), side="right") - 1
         n = len(EDGES) - 1
         return np.where(right, first, 0), np.where(right, n - first, last)
@@ -184,7 +184,7 @@ class MulticlassEvaluation(Evaluation):
             "balanced_accuracy": Metric(partial(_mean_of_recalls, right=right, labels=labels)),
         }
         if self.calibrated_scores:
-            # of all p in the bin, on average
+            # mean over p uniform in the bin
             loss = 1 + (_entropy(high) - _entropy(low)) / (high - low)
             loss += slope_corrections(EDGES, lambda p: -np.log(p))[np.searchsorted(EDGES, low)]
             half = math.log(len(self.classes)) / 2

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from ..preprocessing.plain_rows import having
 
-# by which a probability may be wrong: more than what its logit rounds away, and below what is promised
+# tolerated error of a probability: above the rounding error of its logit, below the documented accuracy
 STEP = 2.0**-44
 DUMMY_SCORES = np.array([[0.0], [1.0]])
 
@@ -35,7 +35,7 @@ def plain_calibrated(plain, classes, curve, threshold):
     if threshold is not None:
         above = np.nextafter(threshold, 1.0)
         scores, curve = np.union1d(scores, [threshold, above]), (scores, found)
-        # a step at the threshold tells its sides apart even where the curve is flat
+        # a small step at the threshold separates its sides even where the curve is flat
         found = np.interp(scores, *curve) * (1 - 4 * STEP) + STEP + 2 * STEP * (scores > threshold)
     else:
         found = found * (1 - 2 * STEP) + STEP

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# midpoints of a bin, over which means are taken
+# midpoints per bin for means
 POINTS = 1000
 
 

@@ -14,27 +14,27 @@ from .estimate import Estimate, Metric, columns
 from .evaluation import Evaluation
 from .quadrature import slope_corrections
 
-# ends of the bins of errors, as shares of the target range: thirds of an octave, fine around 0, so that
-# the few cells of large errors do not drown all others in noise
+# edges of the bins of errors, relative to the target range: thirds of an octave, fine around 0, so that
+# the noise of the few cells of large errors does not dominate
 N_OCTAVES, N_PER_OCTAVE = 6, 3
 _SIZES = 2.0 ** (np.arange(-N_OCTAVES * N_PER_OCTAVE, 1) / N_PER_OCTAVE)
 ERROR_EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
-# smaller errors have no size that is known
+# errors below this are in the bin around 0, where their size is unknown
 FINEST = _SIZES[0]
-# bins of predictions where errors are small
+# number of bins of predictions where errors are small
 N_BINS = 32
 PREDICTION_EDGES = np.arange(N_BINS + 1) / N_BINS
-# of the curve of predictions and targets
+# number of points of the curve of predictions and targets
 N_POINTS = 8
-# an R^2 below one less this is told as this
+# R^2 is clipped below at 1 - WORST
 WORST = 10.0
-# what rounding can do to a mean size of errors, as a share of it, and to a mean error
+# binning error of a mean size of errors, relative to it, and of a mean error
 SIZE_ALLOWANCE, MEAN_ALLOWANCE = 0.01, 0.0015
-# and to the variance of targets, in variances of predictions spread evenly over their bins
+# and of the variance of targets, in variances of predictions uniform in their bins
 ROUNDING = 3
-# for each cell, means are taken over this many points
+# points per cell for means
 POINTS = 32
-# in shares of the target range, the farthest that an interval may reach
+# largest half-width of an interval, relative to the target range
 FARTHEST = 0.125
 
 
@@ -49,7 +49,7 @@ def table():
     for i, (low, high) in enumerate(zip(ERROR_EDGES, ERROR_EDGES[1:])):
         octave = math.floor(-math.log2(max(-low, high)) + 1e-9)
         width = N_BINS // min(N_BINS, 2 ** (octave + 2))
-        # the target lies in the range, too
+        # the target is within its range, too
         possible = [
             left
             for left in range(0, N_BINS, width)
@@ -83,8 +83,8 @@ def moments():
         for name, function in (("error", np.positive), ("absolute", np.abs), ("squared", np.square))
     }
     rounding = mean(predicted**2) - mean(predicted) ** 2
-    # of a smooth density, middles of narrow bins have a larger variance than what lies in the bins, by
-    # as much as evenly spread predictions would add (Sheppard); in wide ones it is about the same
+    # Sheppard's correction: for a smooth density, midpoints of narrow bins overestimate the variance by
+    # that of a uniform distribution in a bin; for wide bins it is about right
     sheppard = np.where(ends[:, 1] - ends[:, 0] == 1 / N_BINS, 2, 1)
     return {
         "error": mean(error) + extra["error"][bins],
@@ -98,7 +98,7 @@ def moments():
             + 2 * mean(predicted) * extra["error"][bins]
         ),
         "rounding": rounding,
-        # how much of a cell is in each range of predictions, and the predictions and targets there
+        # fraction of a cell in each range of predictions, with the predictions and targets there
         "points": [
             (mean(at), mean(at * predicted), mean(at * target))
             for at in (point == i for i in range(N_POINTS))
@@ -176,9 +176,9 @@ def _too_fine(counts, weights=1.0):
 def _root_mean_square(counts):
     value, low, high, reach = _size_of_errors(counts, "squared", power=2)
     root, least, most = (np.sqrt(np.maximum(number, 0.0)) for number in (value, low, high))
-    # as if nothing were cut off at 0
+    # without the clipping at 0
     above, below = np.sqrt(np.maximum(value, 0.0) + reach) - root, np.maximum(value - reach, 0.0)
-    # the mean size of the same errors is no larger: where the noise says otherwise, it stands for both
+    # rmse >= mae: where noise reverses this, use the mae for both
     size, *_, far = _size_of_errors(counts, "absolute")
     raised = np.where(far <= FARTHEST, np.maximum(size, root), root)
     reach = np.maximum(above, root - np.sqrt(below)) + raised - root
@@ -190,7 +190,7 @@ def _r_squared(counts):
     lost, low, high, reach, total = counts.share_of_variance(
         m["squared"], m["target"], m["squared_target"], WORST
     )
-    # predictions may lie otherwise in their bins
+    # predictions need not be uniform in their bins
     rounding = ROUNDING * lost * np.maximum(counts.h @ m["rounding"], 0.0) / total
     reach = np.where(_too_fine(counts) > 0, np.inf, reach + rounding)
     return 1 - lost, 1 - high - rounding, np.minimum(1 - low + rounding, 1.0), reach
@@ -249,7 +249,7 @@ class RegressionEvaluation(Evaluation):
             "r2": Metric(_r_squared),
             "rmse": Metric(_root_mean_square, FARTHEST, span),
             "mae": Metric(partial(_size_of_errors, name="absolute"), FARTHEST, span),
-            # of the target less the prediction
+            # mean of target - prediction
             "bias": Metric(_mean_error, FARTHEST, span),
         }
 

@@ -46,9 +46,9 @@ from .multiclass import MulticlassCells, MulticlassEvaluation
 from .regression import RegressionCells, RegressionEvaluation
 from .score_bins import BinaryCells
 
-# one replaced record or person lowers counts by 1 in all and raises others by as much
+# replacing a record or person lowers counts by 1 in total and raises others by 1
 SENSITIVITY = 2.0
-# which evaluation is read from which cells
+# cells -> class of the evaluation
 EVALUATIONS: dict[type, Any] = {
     BinaryCells: BinaryEvaluation,
     ConfidenceCells: ConfidenceEvaluation,
@@ -237,7 +237,7 @@ class EvaluationPlan:
         if isinstance(self.cells, DensityCells):
             y = np.zeros(n_rows(as_lazy(X)))
         if groups is not None:
-            # what follows may tell how many labels there are
+            # later errors may disclose the number of labels
             check_one_label_a_row(X, y)
         held = HeldRecords(X, self._checked(y), groups)
         if self.levels:
@@ -275,7 +275,7 @@ class EvaluationPlan:
 
     def _counts(self, model, X, y, by=None, persons=None):
         predictions = self.cells.predictions(model, X)
-        # or labels would be counted beside the predictions of other records
+        # otherwise labels would be paired with predictions of other records
         if n_rows(predictions) != n_rows(y):
             raise ValueError("The model has not one prediction for each record.")
         predictions, y = with_labels(predictions, y)

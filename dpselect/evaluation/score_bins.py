@@ -10,16 +10,16 @@ from ..rows import block_map
 from ..utils.type_aliases import Array, Estimator, FloatArray, IntArray, MatrixLike
 
 N_BINS = 32
-# equal in the arcsine of a probability's root, in which a rate is equally hard to measure everywhere:
-# narrow near 0 and 1, as rare classes need. Rounded, so that 1/2 is an edge, and all machines agree
+# equal in the arcsine of the root of the probability, which stabilises the variance of a rate: narrow
+# near 0 and 1, as rare classes need. Rounded, so that 1/2 is an edge, and all machines agree
 EDGES = np.round((1 - np.cos(np.pi * np.arange(N_BINS + 1) / N_BINS)) / 2, 12)
-# what stands for the scores of a bin
+# representative score of each bin
 PROBABILITIES = (1 - np.cos(np.pi * (np.arange(N_BINS) + 0.5) / N_BINS)) / 2
 
 
 def score_bins(scores: FloatArray) -> IntArray:
     """Return the bin of each score in [0, 1]; an edge belongs to the bin below, NaN to the lowest."""
-    # so 1/2 is no positive prediction, as in scikit-learn
+    # side="left", so that 1/2 is a negative prediction, as in scikit-learn
     return np.searchsorted(EDGES[1:-1], np.where(np.isnan(scores), 0.0, scores), side="left")
 
 

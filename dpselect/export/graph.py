@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy as np
 
-# of the operators, and of the file: runtimes of 2023 and later know them
+# versions of the operators and of the file format, which runtimes since 2023 support
 OPSETS, FILE = {"": 18, "ai.onnx.ml": 3}, 8
 NUMBERS, TEXT, INTEGERS = np.dtype(np.float64), np.dtype(object), np.dtype(np.int64)
 

@@ -110,7 +110,7 @@ def _scaled(column, graph, x, gap):
 
 
 def _arcsinh(graph, x):
-    # of sizes of any order
+    # scaled, so that squares of large numbers do not overflow
     size = graph.Abs(x)
     unit = graph.Max(size, np.float64(1))
     share, one = graph.Div(size, unit), graph.Div(np.float64(1), unit)
@@ -156,7 +156,7 @@ def _category(term, graph, read):
     if term.cuts:
         above = graph.GreaterOrEqual(read, np.array([term.cuts]))
         places = graph.ReduceSum(graph.cast(above, INTEGERS), np.array([1]), keepdims=1)
-        # a gap has a level of its own, or else a row of nan
+        # the index of a gap: its own level, or the appended row of NaN
         read = graph.Where(graph.IsNaN(read), np.int64(len(term.cuts) + 1), places)
     codes = np.eye(n) if term.code == "onehot" else helmert(n).T
     nothing = np.full((1, codes.shape[1]), np.nan if term.cuts else 0.0)
@@ -222,7 +222,7 @@ def _log_odds(graph, z, largest):
 
 
 def _output_labels(classes, graph, places, wrong):
-    # a label that there is not, so that runtimes refuse rows of which no decision is known
+    # an index out of range makes runtimes refuse rows without a decision
     places = graph.Where(wrong, np.int64(len(classes)), places)
     kind = classes.dtype.kind
     if kind == "U" or (kind == "O" and all(isinstance(label, str) for label in classes)):
@@ -244,7 +244,7 @@ def calibrate(model, graph):
             "A calibrated model has operators here only of two classes with probabilities; hand over "
             "the model before calibration, or to_sklearn(...)."
         )
-    # a decision would tell other labels
+    # remove outputs of the uncalibrated model: its decision implies other labels
     _, _, before = map(graph.withdrawn, ("label", "decision", "probabilities"))
     score, axis = graph.Gather(before, np.array([1]), axis=1), np.array([1])
     scores, curve = model.curve_
@@ -265,6 +265,6 @@ def calibrate(model, graph):
 def _probabilities(graph, decision, K):
     if K == 2:
         return graph.Concat(graph.Sigmoid(graph.Neg(decision)), graph.Sigmoid(decision), axis=1)
-    # logarithms, so that very negative decisions do not all round to 0
+    # in logarithms, so that very negative decisions do not all round to 0
     tail = graph.Log(graph.Add(graph.Exp(graph.Neg(graph.Abs(decision))), np.float64(1)))
     return graph.Softmax(graph.Sub(graph.Min(decision, np.float64(0)), tail), axis=1)

@@ -23,7 +23,7 @@ from ..model_selection.accuracy_first.search import own_score
 from ..model_selection.plan import PublicResults
 from ..preprocessing import schema, terms
 
-# those that have attributes alone: to make one opens no file and runs no code of the file
+# classes with plain attributes: loading one opens no other file and runs no code from the file
 OBJECTS = (
     density.DPHistogramDensity,
     linear_model.DPHuberRegressor,
@@ -77,7 +77,7 @@ OBJECTS = (
     evaluation.RegressionEvaluation,
     NoisyCounts,
 )
-# functions of rows, which to_sklearn makes steps of
+# functions of rows, in steps that to_sklearn makes
 OF_ROWS = (
     np.asarray,
     np.clip,

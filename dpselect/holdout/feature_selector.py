@@ -311,10 +311,10 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
     for _ in range(n_steps):
         left = permutation(np.setdiff1d(np.arange(n_features), chosen)).tolist()
         found = scores([[*chosen, column] for column in left])
-        # at first the score itself is asked for; later a difference of two
+        # the first query is a score, later ones are differences of two
         question_width = 2 * width if chosen else width
         try:
-            # never clipped: among columns that tie, the list's order would choose
+            # not clipped, because ties would be broken by the order of the columns
             answers = [answer(t - base[0], h - base[1], question_width) for t, h in found]
         except BudgetExceededError:
             break

@@ -17,7 +17,7 @@ from ..records.persons import adjacency_of
 from ..utils.type_aliases import MatrixLike
 from ..utils.validation import check_number
 
-# losses are compared up to rounding errors of this size
+# decimal digits for comparisons of losses
 DIGITS = 12
 SMALLEST_STEP = 10.0**-DIGITS
 
@@ -168,7 +168,7 @@ class Ladder(ReleaseMixin, BaseEstimator):
             step, unit = float(np.std(losses - self._best_losses)) / math.sqrt(n), 1 / n
         else:
             step = unit = float(self.step)
-        # (rounded, so that 0.4 - 0.3 is no more than 0.1, and 3 times 0.1 is 0.3)
+        # rounded, so that 0.4 - 0.3 is at most 0.1, and 3 * 0.1 is 0.3
         if round(self.best_loss_ - loss, DIGITS) > step:
             self.best_loss_ = round(unit * round(loss / unit), DIGITS)
             self._best_losses = losses

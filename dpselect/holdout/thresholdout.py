@@ -176,7 +176,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         answers = make_answers(self, len(held), self.random_state)
         loss = thresholdout_loss(self, answers, held.persons is not None)
         with spending(self, loss) as charge:
-            # answers are given later
+            # answers will be released later, so the loss counts from now on
             charge.begin()
             self._train, self._held, self._answers = train, held, answers
             self.privacy_ = loss

@@ -92,7 +92,7 @@ class AccuracyFirstDisplay(Display):
             answers = path["answer"]
         unit, target = str(search.criterion).replace("_", " "), float(search.target)
         if search.criterion == "excess_risk" and search.method_ == "predict_verify":
-            # the question is about the root, and noise may have made the answer negative
+            # answers are about the root, and may be negative because of noise
             unit, target = "root of the excess risk", float(np.sqrt(target))
         return cls(
             epsilons=np.sort(np.asarray(levels, dtype=float)),

@@ -93,7 +93,7 @@ class EvaluationRocDisplay(Display):
         curve, told = self.curve, ~np.isnan(self.curve["recall"] + self.curve["false_positive_rate"])
 
         def line(rate, recall):
-            # thresholds rise, so both rates fall
+            # thresholds increase, so both rates decrease
             return np.array([1.0, *curve[rate][told], 0.0]), np.array([1.0, *curve[recall][told], 0.0])
 
         area = "" if self.roc_auc.empty else f"AUC = {self.roc_auc}"

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-# between bounds, odd so that the middle is one
+# points between bounds; odd, to include the middle
 N_POINTS, N_POINTS_OF_A_PAIR = 101, 41
-MOST_LEVELS = 24  # in one picture
-# of the noise, at most
+MOST_LEVELS = 24  # in one plot
+# half-width of bands, in upper bounds on the noise's standard deviation
 DEVIATIONS = 2
 WIDTH, HEIGHT, LEVEL_HEIGHT = 3.4, 2.6, 0.22  # inches
 
@@ -243,7 +243,8 @@ class TermsDisplay:
         limit = self._limit()
         for axis, drawn in zip(axes, self.terms):
             _draw(axis, drawn, limit, self.unit)
-        self.axes_, self.figure_ = axes, axes[0].figure.figure  # that of a part, too
+        # the figure, also for axes in a subfigure
+        self.axes_, self.figure_ = axes, axes[0].figure.figure
         return self
 
     def _new_axes(self, pyplot, n_cols):
@@ -251,7 +252,7 @@ class TermsDisplay:
         rows = [self.terms[i : i + n_cols] for i in range(0, len(self.terms), n_cols)]
         heights = [max(map(_height, row)) for row in rows]
         figure = pyplot.figure(layout="constrained", figsize=(WIDTH * n_cols, sum(heights)))
-        # a part for each row: long names in one shall not push the others aside
+        # one subfigure per row, so that long names in one row do not move the others
         parts = figure.subfigures(len(rows), squeeze=False, height_ratios=heights)[:, 0]
         axes = [part.subplots(1, n_cols, squeeze=False)[0] for part in parts]
         for axis in axes[-1][len(rows[-1]) :]:
@@ -350,7 +351,7 @@ def _levels(term):
 def _unit(model, target):
     if hasattr(model, "classes_"):
         said = "log odds" if hasattr(model, "predict_proba") else "decision value"
-        # log odds are then a function of the sum of the terms
+        # with a capped slope, log odds are a nonlinear function of the sum of the terms
         bent = (getattr(model, "max_derivative", None) or 1) < 1
         return f"{'linear prediction' if bent else said} of {target}"
     return "log of the count" if isinstance(model, DPPoissonRegressor) else "prediction"

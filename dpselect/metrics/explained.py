@@ -47,7 +47,7 @@ class RangeScore(Score):
         return (high - low) ** 2
 
     @property
-    def stake(self) -> float:  # type: ignore[override]  # is read only
+    def stake(self) -> float:  # type: ignore[override]  # a read-only property
         return self.bound
 
     @property
@@ -100,10 +100,10 @@ class RangeScore(Score):
         check_shape(predicted.shape, y.shape)
         low, high = self.target_range
 
-        # targets are counted from the middle, or little of a small variance would be left
+        # centre the targets, to avoid cancellation in a small variance
         def powers(predicted, y, weight):
             y = np.clip(np.where(np.isnan(y), low, y), low, high)
-            # what is no number is as far off as can be
+            # NaN has the largest error
             squared = np.fmin((y - np.clip(predicted, low, high)) ** 2, self.bound)
             y = y - (low + high) / 2
             return weighted_sum(np.stack([squared, y, y * y], axis=1), weight)
@@ -155,11 +155,11 @@ class R2Score(RangeScore, AtLeastScore):
         object.__setattr__(self, "target_std", std)
 
     @property
-    def unit(self) -> float:  # type: ignore[override]  # is read only
+    def unit(self) -> float:  # type: ignore[override]  # a read-only property
         return float(self.target_std or 0.0) ** 2
 
     @property
-    def assumed(self) -> str:  # type: ignore[override]  # is read only
+    def assumed(self) -> str:  # type: ignore[override]  # a read-only property
         return f" if targets have a standard deviation of {self.target_std:.4g}"
 
     def shortfall(

@@ -35,7 +35,7 @@ class MarginScore(Score):
         """float : L, the Lipschitz constant of g."""
 
     @property
-    def stake(self) -> float:  # type: ignore[override]  # is read only
+    def stake(self) -> float:  # type: ignore[override]  # a read-only property
         """float : g(0), the largest gain of a perfect model over an uninformative one."""
         return float(self.penalty(0.0))
 
@@ -65,7 +65,7 @@ class MarginScore(Score):
         -------
         float or ndarray
         """
-        # g falls in u, for every score of this module
+        # g is decreasing for every score of this module
         bound = np.asarray(bound, dtype=np.float64)
         return self.penalty(-bound) - self.penalty(bound)
 
@@ -110,7 +110,7 @@ class MarginScore(Score):
         -------
         ndarray of shape (...)
         """
-        # no record, not even one whose margin is not a number, adds more than the worst
+        # fmin bounds the penalty of each record, also for NaN
         return weighted_sum(self.penalty(np.where(np.isnan(u), -np.inf, u)), sample_weight)
 
 

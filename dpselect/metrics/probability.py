@@ -35,7 +35,7 @@ class LogLossScore(Score):
     """
 
     floor: float = 0.001
-    # of two equally frequent classes
+    # for two equally frequent classes
     stake = float(np.log(2))
 
     def __post_init__(self):
@@ -49,7 +49,7 @@ class LogLossScore(Score):
         object.__setattr__(self, "floor", floor)
 
     @property
-    def width(self) -> float:  # type: ignore[override]  # is read only
+    def width(self) -> float:  # type: ignore[override]  # a read-only property
         return -float(np.log(self.floor))
 
     def __call__(  # type: ignore[override]  # other scores need no y
@@ -80,7 +80,7 @@ class LogLossScore(Score):
 
         def losses(predicted, y, weight):
             of_true = np.where(y[:, None] == classes, predicted, 0.0).sum(axis=1)
-            # of what is no number, the floor
+            # NaN counts as the floor
             return weighted_sum(-np.log(np.fmin(np.fmax(of_true, self.floor), 1.0)), weight)
 
         total, n = weighted_total(losses, sample_weight, predicted, y)

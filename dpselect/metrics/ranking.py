@@ -51,7 +51,7 @@ class LabelScore(AtLeastScore):
         object.__setattr__(self, "class_share", share)
 
     @property
-    def assumed(self) -> str:  # type: ignore[override]  # is read only
+    def assumed(self) -> str:  # type: ignore[override]  # a read-only property
         return f" if the rarest class has a share of {self.class_share:.4g}"
 
     @abstractmethod
@@ -157,12 +157,12 @@ class RocAucScore(LabelScore):
         """Return the number of correctly ranked pairs above half, and the sizes of the two classes."""
         second = _two_classes(self, estimator)
         decision, y = with_labels(_decisions(estimator, X), y)
-        # one number a row comes here, wherever rows are: only all of them have an order
+        # gather one number per row, wherever rows are, because ranking needs all of them
         decision, y = (np.asarray(align((), given)[1]) for given in (decision, y))
         decision = decision.astype(np.float64, copy=False)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(align((), sample_weight)[1])
         check_shape(decision.shape, y.shape)
-        # what is no number ranks below all others
+        # NaN ranks below all others
         place = np.unique(np.where(np.isnan(decision), -np.inf, decision), return_inverse=True)[1]
         positive = y == second
         p, n = (np.bincount(place, weight * which) for which in (positive, ~positive))
@@ -178,7 +178,7 @@ class RocAucScore(LabelScore):
         return 4 * surplus / (P + N) ** 2
 
     @property
-    def unit(self) -> float:  # type: ignore[override]  # is read only
+    def unit(self) -> float:  # type: ignore[override]  # a read-only property
         return 4 * self.class_share * (1 - self.class_share)
 
     def _shortfall(self, sums, target):
@@ -232,7 +232,7 @@ class BalancedAccuracyScore(LabelScore):
             return weighted_sum(np.stack([of_class, right], axis=1).astype(np.float64), weight)
 
         (sizes, hits), total = _label_sums(members, estimator, X, y, sample_weight)
-        # classes that a model has learned need not have every label
+        # a model that learned its classes may lack some labels, so the total is counted separately
         return sizes, hits, total
 
     def _value(self, sums):
@@ -244,7 +244,7 @@ class BalancedAccuracyScore(LabelScore):
         return -self._shortfall(sums, 0.5)
 
     @property
-    def unit(self) -> float:  # type: ignore[override]  # is read only
+    def unit(self) -> float:  # type: ignore[override]  # a read-only property
         return 2 * self.class_share
 
     def _shortfall(self, sums, target):
@@ -285,7 +285,7 @@ class F1Score(LabelScore):
     0.004
     """
 
-    # of two equally frequent classes, beside predicting the second one always
+    # for two equally frequent classes, relative to always predicting the second one
     stake = 1 / 3
     compared_width = 2.0
     constant: ClassVar[float] = 4.0
@@ -309,7 +309,7 @@ class F1Score(LabelScore):
         return 2 * sums[1] / sums[3] * self._value(sums)
 
     @property
-    def unit(self) -> float:  # type: ignore[override]  # is read only
+    def unit(self) -> float:  # type: ignore[override]  # a read-only property
         return 2 * self.class_share
 
     def _shortfall(self, sums, target):

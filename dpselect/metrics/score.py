@@ -194,7 +194,7 @@ def with_labels(predicted, y, dtype=None):
 
 
 def check_shape(predicted, shape):
-    # arrays of other shapes would be spread out, and one record would count in many pairs
+    # arrays of other shapes would broadcast, and one record would count in many pairs
     if predicted != shape:
         raise ValueError(
             f"The estimator returned predictions of {len(predicted)} dimensions in place of one for "

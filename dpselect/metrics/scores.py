@@ -28,7 +28,7 @@ from .score import (
     with_labels,
 )
 
-# of a target's bound: what is less counts as 0
+# relative to the target's bound: smaller targets count as 0
 LEAST_SHARE = 1e-300
 
 
@@ -116,11 +116,11 @@ class ClippedErrorScore(TargetScore):
         object.__setattr__(self, "bound", bound)
 
     @property
-    def stake(self) -> float:  # type: ignore[override]  # is read only
+    def stake(self) -> float:  # type: ignore[override]  # a read-only property
         return self.bound
 
     @property
-    def width(self) -> float:  # type: ignore[override]  # is read only
+    def width(self) -> float:  # type: ignore[override]  # a read-only property
         return self.bound
 
     def span(self, bound: npt.ArrayLike) -> FloatOrArray:
@@ -244,11 +244,11 @@ class PoissonDevianceScore(TargetScore):
         object.__setattr__(self, "target_bound", bound)
 
     @property
-    def stake(self) -> float:  # type: ignore[override]  # is read only
+    def stake(self) -> float:  # type: ignore[override]  # a read-only property
         return self.target_bound
 
     @property
-    def width(self) -> float:  # type: ignore[override]  # is read only
+    def width(self) -> float:  # type: ignore[override]  # a read-only property
         return self.target_bound
 
     @property
@@ -275,7 +275,7 @@ class PoissonDevianceScore(TargetScore):
 
     def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
         y, rate = np.clip(y, 0.0, self.target_bound), np.clip(predicted, 0.0, self.target_bound)
-        # of a smaller target, the share of the rate may be 0 in float64, and its logarithm -inf
+        # for smaller targets, target / rate may underflow to 0, whose logarithm is -inf
         y = np.where(y < LEAST_SHARE * self.target_bound, 0.0, y)
         return np.fmin(kl_div(y, rate), self.target_bound)
 
@@ -400,7 +400,7 @@ SCORES = {
     "roc_auc": RocAucScore(),
     "integrated_squared_error": IntegratedSquaredErrorScore(),
 }
-# scores of errors in the public range of a model's targets
+# scores that need the public range of a model's targets
 OF_RANGE: dict[str, Callable[[tuple[float, float]], Score]] = {
     "neg_mean_absolute_error": lambda ends: ClippedAbsoluteErrorScore(ends[1] - ends[0]),
     "neg_mean_squared_error": lambda ends: ClippedSquaredErrorScore((ends[1] - ends[0]) ** 2),

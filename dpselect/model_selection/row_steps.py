@@ -30,7 +30,7 @@ from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import column_names, is_lazy, map_rows, read_by_block, take
 
-# what a refusal says last
+# end of a refusal's message
 NO_DUMMY = (
     f"(Said of a dummy row in the form of X, in which a number is {DUMMY_NUMBERS[0]} or "
     f"{DUMMY_NUMBERS[1]} and a text is {DUMMY_TEXT!r}: the steps before the model are fitted on it, and "
@@ -66,10 +66,10 @@ def public_rows(X, *steps):
 
 def fit(steps, public):
     """Fit steps that learn nothing on a dummy row, and return the PublicRows of their output."""
-    # (in one process: what is done to dummies is noted, and spends nothing)
+    # in this process, whose context excludes fits on dummies from spending
     with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
         given = public.dummies
-        # (SplineTransformer wants two rows)
+        # SplineTransformer needs two rows
         for i, first in enumerate(chain(given, map(_twice, given))):
             try:
                 dummies = [_on_dummy(partial(_fit_transform, steps), first)]
@@ -83,7 +83,7 @@ def fit(steps, public):
             try:
                 dummies.append(_on_dummy(steps.transform, dummy))
             except ValueError:
-                pass  # the first one serves
+                pass  # try the next dummy
         check_kinds_inside(steps, first)
     map_parts(steps, _keep_integer_statistics)
     return PublicRows(dummies, public.form)
@@ -102,7 +102,7 @@ def transform(steps, X, public, stored=False):
         X = by_block
         only = steps[0] if isinstance(steps, Pipeline) and len(steps) == 1 else steps
         if isinstance(only, TableEncoder) and type(row) is np.ndarray:
-            return quietly(only.transform, X)  # which plans once how all blocks are read
+            return quietly(only.transform, X)  # it decides once how to read all blocks
     return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), column_names(row))
 
 
@@ -121,7 +121,7 @@ def fit_private(step, X, y, public, groups=None):
             f"A part of {type(step).__name__} learns from the data, and scikit-learn would gather "
             "all rows for it; make the part a step of the Pipeline itself, or give X in memory."
         )
-    # the parts' parents see records, too, and go no further
+    # fit a clone first: the composites of these parts see records, and are discarded
     trial = clone(step)
     fit(trial, public)
     parts = _single_parts(trial)
@@ -150,7 +150,7 @@ def _fit_transform(steps, dummy):
             if step is not None and step != "passthrough":
                 dummy = _fit_transform(step, dummy)
         return dummy
-    if not hasattr(steps, "fit_transform"):  # frozen
+    if not hasattr(steps, "fit_transform"):  # a frozen step
         return steps.fit(dummy, None).transform(dummy)
     row, kept = steps.fit_transform(dummy), {}
     map_parts(steps, partial(_keep_integer_categories, kept))
@@ -184,7 +184,7 @@ def _on_dummy(function, dummy):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            # in a plan, steps that learn privately see nothing but dummies, too
+            # while planning, steps that learn privately are fitted on dummies, too
             with without_spending(), noise_for_dummy_data():
                 row = function(dummy)
         if len(getattr(row, "shape", ())) == 2:
@@ -224,7 +224,7 @@ def _unknown_categories_ignored(steps):
     try:
         yield
     finally:
-        # clones that were fitted, too
+        # restore the fitted clones, too
         map_parts(steps, restore)
 
 
@@ -251,10 +251,10 @@ def _keep_integer_statistics(path, part):
     if isinstance(part, SimpleImputer) and hasattr(part, "statistics_"):
         integers = np.ones((1, part.n_features_in_), dtype=np.int64)
         try:
-            # (it may give a dataframe)
+            # it may return a dataframe
             rows = np.asarray(quietly(part.transform, integers.astype(np.float64)))
             trial = quietly(clone(part).fit, integers)
-        except ValueError:  # what it fills in, or takes for missing, is no integer
+        except ValueError:  # its fill value or missing value is not an integer
             return part
         if rows.dtype != object:
             names = getattr(part, "feature_names_in_", None)
@@ -283,5 +283,5 @@ def quietly(function, *args):
             "columns, missing values and categories (OneHotEncoder: handle_unknown='ignore') without "
             "looking at single records."
         )
-    # outside the except block, so that the original does not hang on as __context__
+    # outside the except block, so that the original error is not attached as __context__
     raise ValueError(said)

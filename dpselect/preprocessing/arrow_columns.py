@@ -9,7 +9,7 @@ def holds_numbers(column):
     """Return whether numpy converts any slice of a column to numbers."""
     import pyarrow as pa
 
-    # (booleans with gaps are given to numpy as objects)
+    # Arrow converts booleans with gaps to objects
     whole = pa.types.is_boolean(column.type) and not column.null_count
     return whole or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 
@@ -41,14 +41,14 @@ def arrow_cells(column):
     if not dictionary and not _is_text(column.type):
         return None
     distinct, places, start = [], [], 0
-    # (pieces may have dictionaries of their own)
+    # chunks may have different dictionaries
     for piece in _pieces(column) or [pa.array([], column.type)]:
         coded = piece if dictionary else piece.dictionary_encode()
-        # that of a gap is -1, the last one
+        # the code of a gap is -1, which indexes the appended NaN
         codes = coded.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
         values = (arrow_values if dictionary else _objects)(coded.dictionary)
         values = np.append(values, [np.nan])
-        # those that no record has do not count
+        # drop dictionary entries that do not occur
         met = np.zeros(len(values), dtype=bool)
         met[codes] = True
         distinct.append(values[met])
@@ -73,7 +73,7 @@ def _pieces(column):
 
 
 def _objects(column):
-    # (errors about dates quote them)
+    # errors about dates quote them
     return np.array([*unquoted(column.to_pylist), None], dtype=object)[:-1]
 
 

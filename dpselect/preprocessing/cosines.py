@@ -6,10 +6,10 @@ compute them anew, and the same to the last bit wherever in a block a number is.
 
 import numpy as np
 
-# numbers on which all steps are done before the next ones: a few such arrays stay in a processor's cache
+# batch size, such that a few arrays stay in a processor's cache
 CACHED = 1 << 15
-# of sin(pi t / 2) / t in t^2, from the highest power: the polynomial whose largest error on [-1, 1] is
-# the least, 4e-19 (mpmath.chebyfit)
+# minimax polynomial of sin(pi t / 2) / t in t^2, from the highest power, with a largest error on
+# [-1, 1] of 4e-19 (mpmath.chebyfit)
 QUARTER_SINE = (
     5.87297574479995e-12,
     -6.684416831856085e-10,

@@ -81,7 +81,9 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
         )
     if len(losses) == 1:
         return losses[0]
-    # the noise of a model follows the number of its columns, and what came after a fit its results
+    # joint composition needs releases that are fixed beforehand: a model's noise depends on its number
+    # of
+    # columns, and parts that were fitted earlier may have decided on later ones
     fixed = (
         isinstance(estimator, Pipeline)
         and not _fitted_apart(estimator)
@@ -153,7 +155,7 @@ def _fitted_member(estimator):
     return [estimator.estimator_]
 
 
-# meta-estimators that hand every record once to each model that they keep, and keep no more of it
+# meta-estimators that pass each record once to each model that they keep, and keep nothing else of it
 MEMBERS = {
     ClassifierChain: _chain,
     FixedThresholdClassifier: _fitted_member,

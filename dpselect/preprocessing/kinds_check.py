@@ -21,7 +21,7 @@ SAME_KIND = (
     "One record can turn a column of numbers into text; write table and step with the same kind, and "
     "give each kind its own step, with ColumnTransformer."
 )
-VECTORIZERS = (HashingVectorizer, CountVectorizer)  # TfidfVectorizer derives from it
+VECTORIZERS = (HashingVectorizer, CountVectorizer)  # TfidfVectorizer is a subclass of CountVectorizer
 
 
 def check_kinds(steps, form):
@@ -49,7 +49,7 @@ def _misfits(step, label, columns, names):
     if isinstance(step, Pipeline):
         for name, part in step.steps:
             yield from _misfits(part, name, columns, names)
-            # these keep the columns as they are
+            # only these steps keep the columns, so later steps cannot be checked
             if part is not None and part != "passthrough" and type(part) is not SimpleImputer:
                 return
     elif isinstance(step, FeatureUnion):
@@ -61,9 +61,9 @@ def _misfits(step, label, columns, names):
             try:
                 places = _places(chosen, len(columns), names)
             except (AttributeError, IndexError, TypeError, ValueError):
-                places = []  # columns that X does not have: scikit-learn says so
+                places = []  # missing columns are refused by scikit-learn
             rest.difference_update(places)
-            # inside, columns are counted anew
+            # inner transformers number their columns from 0
             inner = None if names is None else [names[i] for i in places]
             yield from _misfits(part, name, [columns[i] for i in places], inner)
         left = sorted(rest)
@@ -92,7 +92,7 @@ def check_kinds_inside(steps, dummy):
     def watch(path, part):
         return _Watch(part, path[-1] if path else type(part).__name__, found)
 
-    # (in place: a fitted step need not be one that can be copied)
+    # in place, because a fitted step may not support copying
     watched = map_parts(steps, watch)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -111,7 +111,7 @@ class _Watch(BaseEstimator):
         self.step, self.label, self.found = step, label, found
 
     def fit(self, X, y=None):
-        return self  # scikit-learn takes nothing without it for an estimator
+        return self  # scikit-learn requires `fit` of an estimator
 
     def transform(self, X):
         columns = [X] if np.ndim(X) == 1 else list_columns(X)
@@ -163,7 +163,7 @@ def _refused(found):
 def _kind(value):
     if isinstance(value, str):
         return TEXT
-    # nan marks a gap in either
+    # NaN marks a gap in both
     return NUMBERS if isinstance(value, NUMERIC_TYPES) and value == value else None
 
 

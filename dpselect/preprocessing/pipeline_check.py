@@ -155,7 +155,7 @@ def inner_parts(step):
 
 
 def _fitted_parts(step):
-    # what was given to a ColumnTransformer stays as it is, and may be replaced after the fit
+    # the unfitted transformers of a ColumnTransformer may be replaced after the fit
     if isinstance(step, ColumnTransformer) and hasattr(step, "transformers_"):
         return [(label, part) for label, part, _ in step.transformers_]
     return []
@@ -287,7 +287,7 @@ def _reads_integers_as_floats(func):
             of_integers, of_floats = func(integers), func(integers.astype(np.float64))
             return np.array_equal(of_integers, of_floats, equal_nan=of_floats.dtype != object)
     except Exception:
-        return True  # one of both is refused, when records come
+        return True  # integers or floats will be refused when records come
 
 
 def _components_are_given(step):
@@ -347,7 +347,7 @@ def _marks_every_column(step):
     return None if step.features == "all" else "write features='all'"
 
 
-# type -> what must be changed, or None when the step treats each row by itself
+# type -> function of a step: the required change, or None if it treats each row by itself
 DATA_INDEPENDENT = {
     BoundedScaler: _always,
     NormClipper: _always,
@@ -374,8 +374,7 @@ DATA_INDEPENDENT = {
 }
 
 COMPOSITE = (Pipeline, TabularPipeline, FeatureUnion, ColumnTransformer)
-# parts of a ColumnTransformer whose output is dense whatever the data; that of PolynomialFeatures is as
-# its input
+# transformers whose output is always dense; that of PolynomialFeatures follows its input
 DENSE = (BoundedScaler, DPBoundsScaler, OrdinalEncoder, RBFSampler)
 
 _SCALER = "use dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field"

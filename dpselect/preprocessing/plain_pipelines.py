@@ -104,7 +104,7 @@ def plain_form(part):
     if isinstance(twin, ColumnTransformer):
         fitted = [(name, plain_form(step), columns) for name, step, columns in part.transformers_]
         by_name = {name: step for name, step, _ in fitted}
-        # those that were given have learned nothing, and need not be fitted
+        # the given transformers are stateless, and need not be fitted
         twin.transformers = [(name, by_name[name], columns) for name, _, columns in part.transformers]
         twin.remainder = by_name.get("remainder", "drop")
         twin.transformers_ = fitted

@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import check_array
 
-# from the origin
+# functions for the norm of rows: distances from the origin
 DISTANCES = {"l2": euclidean_distances, "l1": manhattan_distances}
 
 
@@ -112,5 +112,5 @@ def _fitted(n_features, names, **steps):
         row = step.transform(row) if fitted else step.fit_transform(row)
     if names is not None:
         having(steps["columns"], feature_names_in_=np.array(names, dtype=object))
-    # (a dataframe between steps would have names of its own)
+    # dataframes between steps would have other column names
     return Pipeline(list(steps.items())).set_output(transform="default")

@@ -24,7 +24,7 @@ from .schema import TRANSFORMS
 from .table_cells import MISSING_TEXTS, TRUTHS, as_number
 from .terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
 
-# how Python, numpy and pandas write what is missing
+# spellings of missing values by Python, numpy and pandas
 WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
 
 

@@ -26,7 +26,7 @@ from .scalers import scale_to_bounds
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
 # within an eighth of its size, and the exponents hold every unit that people measure in.
 STEPS, LEAST, MOST = 8, -40, 40
-# target ranks are multiples of it, so that no difference of ranks is rounded
+# target ranks are multiples of this, so that differences of ranks are exact
 RANK_UNIT = 2.0**-10
 
 
@@ -137,7 +137,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     1.0
     """
 
-    # a Pipeline may contain this step although it learns: its loss is stated in privacy_
+    # allows this step in a Pipeline although it learns: privacy_ states its loss
     releases_privately = True
     reads = {"lazily": True}
     takes_groups = True
@@ -177,7 +177,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return BoundsNoise(shape, epsilon, float(self.delta))
 
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
-        # independent Gumbel variables, for the lower and the upper bound of each column
+        # independent Gumbel variables for the lower and the upper bound of each column
         return gumbel(generator, (n_features, 2, len(bound_grid()) - 1))
 
     def _release(self, records, calibration, noise):
@@ -186,7 +186,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         ranks = ranks_of(records.X, grid, records.persons, calibration.step)
         utility = cell_utility(ranks[:, None, :], target[:, None])
         cells = np.sort(largest_sum(utility, calibration.scaled(noise)), axis=1)
-        # the outer ends, so that a single cell is still an interval
+        # the outer ends of both cells, so that equal cells still give an interval
         return {"bounds_": np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])}
 
     def transform(self, X: MatrixLike) -> FloatArray:

@@ -18,7 +18,7 @@ from ..utils.validation import check_choice, size
 from .plain_rows import clipping, scaling
 from .table_form import column_places
 
-# twice the difference of two bounds has to be a number of float64
+# twice the difference of two bounds must not overflow float64
 LARGEST_BOUND = float(np.finfo(np.float64).max) / 4
 
 
@@ -148,7 +148,7 @@ def scale_to_bounds(X, low, high):
 
 def clip_norms(X, power, bound):
     """Scale down rows whose l1 or l2 norm, according to `power`, exceeds a bound."""
-    # a row too large to be squared has norm inf, and becomes 0
+    # a row whose squares overflow has norm inf, and becomes 0
     with np.errstate(over="ignore"):
         magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
         norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)

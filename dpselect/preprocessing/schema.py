@@ -72,7 +72,7 @@ class NumberColumn:
         transform, inverse = TRANSFORMS[self.transform], INVERSES[self.transform]
         even = np.linspace(transform(self.low), transform(self.high), n)
         between = inverse(even)
-        for end in (self.low, self.high):  # to the last bit
+        for end in (self.low, self.high):  # must be finite after the transformation, too
             between[even == transform(end)] = end
         return np.append(between, np.nan) if self.missing else between
 
@@ -112,7 +112,7 @@ class NumberScale:
         x -= self.start
         x /= self.span
         if not self.linear:
-            # again: functions of arrays and of single numbers may differ in their last bits
+            # clip again: numpy functions of arrays and of scalars may differ in the last bits
             np.clip(x, 0.0, 1.0, out=x)
 
 
@@ -251,7 +251,7 @@ each column two numbers (low, high), a list of all its categories, or a dict wit
             wrong = f"cannot be read ({error.strerror})"
         except json.JSONDecodeError as error:
             wrong = f"is not valid JSON (line {error.lineno})"
-        except (ValueError, RecursionError):  # not UTF-8, digits without end, nested without end
+        except (ValueError, RecursionError):  # not UTF-8, too many digits, or nested too deeply
             wrong = "is not valid JSON"
         else:
             return cls(_checked(columns, twice))

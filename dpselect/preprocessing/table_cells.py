@@ -10,10 +10,10 @@ import numpy as np
 
 from .table_form import NUMERIC_TYPES, is_gap
 
-# texts that stand for a gap, in lower case
+# texts that mean a gap, in lower case
 MISSING_TEXTS = ("", "?", "na", "nan", "<na>")
 TRUTHS = {"true": 1.0, "false": 0.0}
-# codes of cells that are no category
+# codes of cells that are not in a category
 GAP, UNLISTED, STRANGE = -1, -2, -3
 
 
@@ -29,14 +29,14 @@ def as_number(value):
         text = value.strip().lower()
         if text in TRUTHS or text in MISSING_TEXTS:
             return TRUTHS.get(text, math.nan)
-        return None if "_" in text else _converted(text)  # float() takes 1_000
+        return None if "_" in text else _converted(text)  # float() would accept 1_000
     return _converted(value) if isinstance(value, NUMERIC_TYPES) else None
 
 
 def _converted(value):
     try:
         return float(value)
-    except OverflowError:  # an integer
+    except OverflowError:  # a too large integer
         return math.inf if value > 0 else -math.inf
     except ValueError:
         return None
@@ -73,7 +73,7 @@ def read_codes(values, name, texts, numbers):
     try:
         codes = np.fromiter(map(known.__getitem__, values.tolist()), dtype=int, count=len(values))
         strange = STRANGE in known.values()
-    except TypeError:  # it has no hash
+    except TypeError:  # an unhashable cell
         strange = True
     if strange:
         raise CellError(

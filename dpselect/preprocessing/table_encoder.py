@@ -44,10 +44,10 @@ from .terms import (
     random_directions,
 )
 
-# stands for all columns, and is the name of none
+# key for all columns, which no column has as its name
 EVERY = ("every column",)
-# cosines of a number, and n epsilon / (length of the noise) from which on the more are better; found by
-# experiment
+# fewer and more cosines of a number, and the signal, n * epsilon / E[noise norm], from which on more
+# are better; found by experiment
 FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
@@ -220,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "terms_")
         given_lazily = is_lazy(X)
         X = self._table(X, reset=False)
-        if given_lazily:  # by a TabularPipeline, to a model that reads blocks
+        if given_lazily:  # a TabularPipeline gave lazy rows, for a model that reads blocks
             if isinstance(X, TableRows):
                 return SlicedRows(self._encoding(X.X), (len(X), self._n_outputs()))
             return map_rows(self._dense, X, (self._n_outputs(),))
@@ -229,7 +229,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoding = self._encoding(X)
         if self.sparse_output:
             return encoding.sparse(slice(None))
-        # a block is read, expanded and forgotten: there is never more than the result
+        # block by block, so that memory is needed for the result only
         blocks = row_blocks(len(X), self._n_outputs()) or [slice(0)]
         return collect(map(encoding, blocks), len(X))
 
@@ -485,7 +485,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = tags.input_tags.string = True
         try:
             columns = self._given_schema().columns.values()
-        except ValueError:  # `fit` says so
+        except ValueError:  # `fit` raises it
             columns = ()
         tags.input_tags.allow_nan = any(column.missing for column in columns)
         return tags

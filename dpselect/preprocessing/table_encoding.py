@@ -78,7 +78,7 @@ def _parts(terms, places):
         if not isinstance(term, NumberTerm):
             return i
         (column,) = term.parts
-        # columns without a term lie between others
+        # columns without a term may lie between them, so compare positions
         return term.expansion, column.missing, places[column.name] - i
 
     parts = []
@@ -103,12 +103,12 @@ def _numbers(known, column):
     if is_arrow(column):
         return arrow_view(column)
     if hasattr(column, "iloc"):
-        # slices of a series may go by its labels
+        # slices of a series may be by its labels
         return column.to_numpy() if isinstance(column.dtype, np.dtype) else type(column)(column.array)
     if isinstance(column, np.ndarray):
         return column
     try:
-        # (slices of a polars' series take as much time as a small block)
+        # slicing a polars series takes as long as work on a small block
         return column.to_numpy(allow_copy=False)
     except RuntimeError:
         return column

@@ -21,9 +21,9 @@ from ..utils.validation import unquoted
 from .arrow_columns import arrow_cells, arrow_values, holds_text
 
 NUMBERS, TEXT = "numbers", "text"
-GAPS = "gaps"  # among numbers that are stored as objects
+GAPS = "gaps"  # numbers with gaps, stored as objects
 NUMERIC_TYPES, FLOATS = (numbers.Real, Decimal, np.bool_), (float, np.floating)
-# Elementwise functions of numpy are finite at one of these at least.
+# Every elementwise function of numpy is finite at one of these at least.
 DUMMY_NUMBERS, DUMMY_TEXT = (0.5, 2.0), "text"
 
 
@@ -74,7 +74,7 @@ class TableForm:
             return np.asarray(X, dtype=np.float64)
         floats = _frame(X) == "pandas" and all(dtype == np.float64 for dtype in X.dtypes)
         if floats and TEXT not in self.kinds and len(columns) == len(self.kinds):
-            return X  # large tables are not copied
+            return X  # without a copy, for large tables
         if columns is None:
             columns = list(np.asarray(X).T)
         if len(columns) != len(self.kinds):
@@ -104,7 +104,7 @@ class TableForm:
         if self.container == "pandas":
             import pandas as pd
 
-            # as it is: pandas would make a type of its own of text
+            # with its dtype: pandas would convert texts to its own type
             table = pd.DataFrame(
                 {j: pd.Series(column, dtype=column.dtype) for j, column in enumerate(values)}
             )
@@ -114,7 +114,7 @@ class TableForm:
             return table
         if self.container in ("polars", "arrow"):
             texts = [
-                # a missing text is null
+                # missing texts become null
                 [v if isinstance(v, str) else None for v in column] if column.dtype == object else None
                 for column in values
             ]
@@ -209,7 +209,7 @@ def is_documents(X):
 
 def _documents(X):
     documents = np.empty(n_rows(X), dtype=object)
-    # (an array of all texts at once would be as wide as the longest)
+    # a fixed-width array of texts would be as wide as the longest one
     documents[:] = [str(text) if isinstance(text, str) else None for text in X]
     if any(text is None for text in documents):
         raise ValueError(
@@ -240,7 +240,7 @@ def plain_values(column):
     if library_of(column) == "polars":
         import polars as pl
 
-        # a missing boolean is None
+        # missing booleans are None
         if column.dtype.is_numeric() or (column.dtype == pl.Boolean and not column.null_count()):
             return column.cast(pl.Float64).to_numpy()
         return np.array([*column.to_list(), None], dtype=object)[:-1]
@@ -276,7 +276,7 @@ def distinct_cells(column):
         distinct = distinct.to_numpy(dtype=object)
     else:
         return None
-    # that of a gap is -1
+    # the code of a gap is -1, which indexes the appended NaN
     return (np.append(distinct, [np.nan]) if (places < 0).any() else distinct), places
 
 
@@ -286,7 +286,7 @@ def _of_kind(column, expected, name, gaps):
     if kind == expected or (gaps and (kind, expected) == (GAPS, NUMBERS)):
         return values
     if kind in (NUMBERS, TEXT, None) and all(is_gap(type(v)) or v != v for v in values):
-        # a chunk without a value says nothing
+        # a chunk without values fits any kind
         return values.astype(object) if expected == TEXT else np.full(len(values), np.nan)
     raise _refused(name, kind)
 
@@ -363,7 +363,7 @@ def _read(column):
 
 def _read_typed(column):
     """Return kind and values of a column of polars or Arrow, by its type."""
-    # (booleans with gaps are given to numpy as objects)
+    # Arrow converts booleans with gaps to objects
     values = plain_values(column)
     if values.dtype == np.float64:
         return NUMBERS, values
@@ -389,7 +389,7 @@ def _read_objects(values):
         return "other", values
     floats = all(issubclass(kind, FLOATS) for kind in numeric)
     if floats and all(v != v for v in values if isinstance(v, FLOATS)):
-        numeric = set()  # nan marks a gap
+        numeric = set()  # NaN marks a gap
     if texts and numeric:
         return "mixed", values
     if numeric and gaps:
@@ -398,7 +398,7 @@ def _read_objects(values):
     if numeric:
         return NUMBERS, unquoted(values.astype, np.float64)
     if texts <= {str}:
-        # a gap stays what it is: steps may take None, nan and NA for different things, in prediction too
+        # keep gaps unchanged: steps may treat None, NaN and NA differently, also in prediction
         return TEXT if texts else None, values
     plain = np.empty(len(values), dtype=object)
     plain[:] = [str(v) if isinstance(v, str) else v for v in values]

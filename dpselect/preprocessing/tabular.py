@@ -15,7 +15,7 @@ from ..utils.type_aliases import Estimator
 from ..utils.validation import check_epsilon
 from .table_encoder import TableEncoder
 
-# what a pipeline writes into its model, and into its encoder
+# parameters that a pipeline sets in its model, and in its encoder
 BOUNDS, TOLD = ("data_norm", "data_norm_l1"), "n_epsilon"
 
 
@@ -111,7 +111,7 @@ class TabularPipeline(Pipeline):
             "data_norm": encoder.typical_norm("l2"),
             "data_norm_l1": encoder.typical_norm("l1"),
         }
-        # (what is to be learned privately, is)
+        # keep "auto": it is learned privately in fit
         free = {name for name, value in given.items() if not isinstance(value, str)}
         model.set_params(**{name: norm for name, norm in norms.items() if name in free})
         return self
@@ -138,7 +138,7 @@ class TabularPipeline(Pipeline):
         """
         params = self._by_step(params)
         groups = self._groups(params)
-        # of persons the number of rows is not public
+        # with persons, the number of rows is not public
         self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
         return super().fit(self._by_block(X), y, **params)
 
@@ -149,7 +149,8 @@ class TabularPipeline(Pipeline):
         -------
         sklearn.pipeline.Pipeline
         """
-        from .plain_pipelines import to_sklearn  # whose check knows this class
+        # a local import, because that module's check imports this class
+        from .plain_pipelines import to_sklearn
 
         return to_sklearn(Pipeline(self.steps))
 
@@ -160,10 +161,10 @@ class TabularPipeline(Pipeline):
         reads = getattr(model, "reads", {}).get("lazily", False)
         if len(others) > 1 or self.memory is not None or not reads:
             return X
-        # each random feature takes as long as all that there are of a column, for every column
+        # random features are expensive: each costs, for every column, as much as all cosines of a column
         cheap = not encoder.n_fourier or getattr(model, "reads_once", False)
         rows = read_by_block(X, len(encoder.fit(X).get_feature_names_out()), cheap)
-        # (a dataframe is stored)
+        # dataframe output is stored, not read by block
         plain = rows is not None and type(encoder.transform(rows.load(slice(0, 1)))) is np.ndarray
         return rows if plain else X
 
@@ -248,7 +249,7 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
             'and bin_width ("A table of counts" on the page "Tables").'
         )
     encoder, model = TableEncoder(schema, **encoder_params), clone(model)
-    encoder.typical_norm()  # here, where it was written, a schema that says nothing is refused
+    encoder.typical_norm()  # refuse an empty schema here, where it is given
     if model.get_params(deep=False).get("base_rate", 0) is None:
         model.set_params(base_rate="auto")
     return TabularPipeline([("encoder", encoder), ("model", model)])

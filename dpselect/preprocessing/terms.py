@@ -17,7 +17,7 @@ from scipy.linalg import helmert
 from ..utils.type_aliases import Array, FloatArray
 from .cosines import cosine, write_cosines
 
-# of |cos| over whole half-periods
+# mean of |cos| over half-periods
 MEAN_COSINE = 2 / math.pi
 
 
@@ -198,7 +198,7 @@ class CategoryTerm(Term):
         if not self.cuts:
             return read
         (column,) = self.parts
-        # nan comes after all cuts
+        # NaN sorts after all cuts
         places = np.searchsorted(column.read(np.array(self.cuts)), read, side="right")
         return np.where(np.isnan(read), len(self.cuts) + 1, places)
 
@@ -233,7 +233,7 @@ class FourierTerm(Term):
 
     def encode(self, *read):
         angle = np.tile(self.offsets, (len(read[0]), 1))
-        # one column after the other: a matrix product rounds as its number of rows wants
+        # column by column, because the rounding of a matrix product depends on its number of rows
         for column, z, weights in zip(self.parts, read, self.weights):
             angle += (2 * _filled(column, z, gap=0.5) - 1)[:, np.newaxis] * weights
         return np.sqrt(2 / len(self.offsets)) * np.cos(angle)

@@ -11,7 +11,7 @@ from ..accounting.privacy_loss import PrivacyLoss
 from ..ledger import is_of_a_ledger
 from ..utils.type_aliases import PathLike
 
-# colours of text and background are the browser's, or the notebook's; lines take those of the text
+# no colours of its own, so that the report follows the browser's or notebook's theme
 STYLE = """
 .dpselect-report { font: 15px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 0 auto;
   overflow-wrap: anywhere; }

@@ -26,12 +26,12 @@ from .theorems import proof_of
 
 PRIORS = (0.01, 0.1, 0.5)
 LIBRARIES = ("dpselect", "numpy", "scipy", "scikit-learn", "randomgen", "joblib")
-# parameters that are said elsewhere, or that change nothing of what is released
+# parameters that are reported elsewhere, or do not affect the release
 UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
-# numbers and flags that say nothing of the records: a solver's limit, and what scikit-learn asks for
+# attributes that are independent of the records: a solver's limit, and a flag of scikit-learn
 NOT_RELEASED = ("n_iter_", "multimetric_")
 MOST_CHARACTERS = 200
-# what a search chooses with by public numbers
+# strategies that choose by public numbers alone
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
 JOINT_PROOF = 'Propositions 3 and 4 of "A budget for a whole team"'
@@ -44,13 +44,13 @@ NEIGHBOURS = {
     Adjacency.REPLACE_HOLDOUT_PERSON: "Protected is each holdout person: all of their rows that answers "
     "are computed from. Rows that models were trained on are not protected by this release.",
 }
-# why losses are put together as they are
+# composition -> reason
 HOW = {
     "sequential": " (on the same records)",
     "parallel": " (no {} is in two of them)",
     "joint": " (on the same records)",
 }
-# what the figures of evaluations are
+# metric -> description
 FIGURES = {
     "accuracy": "share of predictions that are right",
     "balanced_accuracy": "the same share of each label, and the mean of these",
@@ -76,7 +76,7 @@ FIGURES = {
     "log_gain": "mean logarithm of the density, less that of a uniform one",
     "zero_density": "share of records where the density is 0",
 }
-# of parameters that a search may have chosen
+# descriptions of parameters that a search may have chosen
 CHOICES = {
     "expansion": 'into how many curves a number is turned; "linear" is a straight line',
     "alpha": "the strength of the regularisation",
@@ -177,14 +177,14 @@ def privacy_report(
     """
     _check_types(ledger, evaluation, about, date)
     loss, model = privacy_of(model), as_fitted(model)
-    # what a calibrated model has of its own follows from the evaluation
+    # the additions of a calibrated model follow from the evaluation
     trained = as_fitted(model.estimator) if isinstance(model, CalibratedModel) else model
     known = (getattr(model, "evaluation", None), model, getattr(trained, "evaluation_", None))
     found = next((one for one in known if isinstance(one, Evaluation)), None)
     evaluation = found if evaluation is None else evaluation
-    # another one may state the same loss, and is a release all the same
+    # compare by identity: another evaluation with an equal loss is a release of its own
     apart = evaluation is not None and not any(evaluation is one for one in known)
-    # what a plan says of the whole, it says of the search alone
+    # a plan covers the search alone, without a later evaluation
     whole = trained if loss == getattr(trained, "privacy_", None) else model
     if evaluation is not None and apart and evaluation.of_training_records:
         if evaluation.privacy_.adjacency == loss.adjacency:
@@ -467,7 +467,7 @@ def _not_covered(model, trained, loss, seeded):
     known = getattr(model, "of_training_records", False)
     given, seed = _params(trained), "Whoever knows the seed (random_state) that the noise came from."
     items = [
-        # a search gives its models the classes that it has learned
+        # a search sets learned classes in its models, so look at the given parts
         (
             any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
             "The labels: they were learned from the records, as classes=None asks.",
@@ -678,7 +678,7 @@ def _n_records(model, loss):
     if _unit(loss) == "person":
         holders = holders[:2]
     n = next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
-    # what a search set aside is in no plan
+    # a plan does not include the records that a search held out
     own = getattr(model, "evaluation_", None)
     return n if n is None or own is None else n + own.n_records
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .tally import require
 
-# what no message may show, in whatever units and precision
+# values that no message may show, in any unit or precision
 SECRET, TEXT, LABEL = 7.316452890123, "SECRET-42", 987654
 LEAK = re.compile(r"7\.?316[45]|SECRET-42|987654")
 

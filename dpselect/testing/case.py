@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..ledger import PrivacyLedger
 from .attempts import attempt
 
-# what may differ between data sets, if nothing else is stated; the first of these that are there
+# attributes that may depend on the records by default; the first group that exists
 DEFAULT_ATTRIBUTES = (
     ("gram_", "moment_"),
     ("density_",),
@@ -30,7 +30,7 @@ PREDICTIONS = (
     "score_samples",
     "transform",
 )
-# so little that noise hides all records together, and so much that a row is beyond any bound
+# an epsilon whose noise hides all records, and a value beyond any bound
 TINY, HUGE = 1e-6, 1e9
 
 
@@ -57,7 +57,7 @@ class Case:
 
     def model(self, seed=None, **params):
         if params.get("epsilon") == TINY and self.params.get("delta"):
-            params["delta"] = TINY  # with a larger one noise has an end
+            params["delta"] = TINY  # a larger delta would limit the noise at this epsilon
         return clone(self.estimator).set_params(random_state=seed, **params)
 
     def fit(self, data, seed=0, **params):
@@ -165,7 +165,7 @@ class Case:
             return released
 
         named = type(kind.__name__, (kind,), {"_release": _release, "__module__": kind.__module__})
-        with warnings.catch_warnings():  # of the seed
+        with warnings.catch_warnings():  # about the seed
             warnings.simplefilter("ignore")
             named(**self.model(0).get_params(deep=False)).fit(*self.data())
         return tuple(name for name in found if name.endswith("_") and not name.startswith("_"))
@@ -223,7 +223,7 @@ class Case:
         params = {"classes": [*labels.tolist(), labels.max() + 1]}
         try:
             self.fit(self.data(params=params), **params)
-        except ValueError:  # another parameter is for two labels
+        except ValueError:  # another parameter allows only two labels
             return {}
         return params
 
@@ -264,7 +264,7 @@ def leaves(value, path=()):
     else:
         yield path, value
         return
-    if len(path) < 20:  # (an object may hold itself)
+    if len(path) < 20:  # an object may contain itself
         for name, part in list(parts):
             yield from leaves(part, (*path, name))
 
@@ -272,7 +272,7 @@ def leaves(value, path=()):
 def as_bytes(leaf):
     try:
         return pickle.dumps(leaf)
-    except Exception:  # what has no pickle travels nowhere
+    except Exception:  # what cannot be pickled cannot leave the process
         return repr(leaf if isinstance(leaf, type) else type(leaf)).encode()
 
 

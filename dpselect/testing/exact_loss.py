@@ -14,15 +14,14 @@ from .sums_checks import NO_GATE
 from .tally import leave_out, require
 from .watched_gate import HOOK
 
-# standard errors of a scale that make no difference
+# tolerated standard error of a scale
 SURE = 6
-# settings in which the scale is read exactly, and pairs of neighbours for which the noise is sought that
-# explains one release by the other
+# numbers of settings with exact scales, and of pairs for which the noise that explains the other
+# release is solved for
 HARDEST_SETTINGS, HARDEST_PAIRS = 4, 3
-# kinds of records beside which a record is replaced, where each release takes a solver: in the first
-# setting, and in the others
+# number of neighbourhoods if each release takes a solver: in the first setting, and in the others
 MOST_HOODS = (4, 2)
-# in place of the number of records, where they are those of persons
+# marks, in place of the number of records, that records are persons
 PERSONS = "persons'"
 
 
@@ -125,7 +124,7 @@ class _Attack:
 
     def _worst(self, losses=None):
         worst = max(np.max(found, initial=0.0) for found in losses or self.losses)
-        # (that of Gaussian noise is mu^2)
+        # for Gaussian noise it is mu^2
         return math.sqrt(worst) if self._gaussian() else float(worst)
 
     def _gaussian(self):

@@ -9,11 +9,11 @@ from .case import fit_to
 from .laws import law_of
 from .watched_gate import HOOK
 
-# a map from noise to release that is worse conditioned is taken for one that loses noise
+# largest condition number of a map from noise to release that counts as invertible
 MOST_BENT = 1e5
-# a release is computed for each number of its noise, and some hundred noises are looked at
+# largest dimension of noise: each number costs a release at each of some hundred noises
 MOST_NOISE = 64
-# draws from which the law of the noise is read
+# draws to estimate the law of the noise
 DRAWS = 400
 
 
@@ -117,7 +117,7 @@ class FixedNoise:
             if self.unit:
                 steps = move / self.unit
                 if np.abs(steps).max() < 0.5 and np.abs(steps).max() > 1e-3:
-                    return math.inf  # what comes out of one lies between what comes out of the other
+                    return math.inf  # releases of one data set lie between grid points of the other's
                 move = self.unit * np.rint(steps)
             s, size = s + move, np.abs(move).max() / (self.scale + np.abs(s).max())
             bent = self.slopes(neighbour, s)
@@ -165,6 +165,6 @@ def _law(draws, unit):
     if law is None or law.kind == "gaussian":
         return None
     if (np.abs(law.scales - 1) < 0.15).all():
-        # (a mean of some hundred draws is that far from 1)
+        # the sampling error of a mean of some hundred draws
         return type(law)(law.kind, np.ones(len(law.scales)), 0.0, law.block, law.same)
     return law

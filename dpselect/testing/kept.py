@@ -161,7 +161,7 @@ def check_failed_fits(case):
                 model.set_params(**params)
                 with stays_as_it_was(model, "A fit that failed"):
                     found = attempt(lambda: model.fit(*data))
-                    if found.error is None:  # it found another way to its noise
+                    if found.error is None:  # the estimator draws its noise by other functions
                         vars(model).clear()
                         vars(model).update(vars(clone(case.estimator)))
                         break
@@ -186,7 +186,7 @@ def check_grid(case):
     )
     for column in np.moveaxis(found, 2, 0):
         largest, moved = np.abs(column).max(), column - column[:, :1]
-        # what is no sum of the two is computed from such sums, or from noise that went elsewhere
+        # skip numbers that are not value + noise, but are computed from such sums or from other noise
         if not np.ptp(moved, axis=0).max() <= 1e-9 * np.ptp(moved) or not np.ptp(moved):
             continue
         require(
@@ -208,17 +208,17 @@ def _is_read_from_the_gate(case):
 
 
 def _is_grid(numbers, largest):
-    # a power of two, of which doubles hold the multiples
+    # the step may be a power of two with exact multiples in float64
     if not np.remainder(numbers, math.ldexp(1.0, math.frexp(largest)[1] - 50)).any():
         return True
-    # or a larger step, which divides all differences up to what doubles round
+    # or a larger step, which divides all differences up to rounding errors
     step, differences = 0.0, np.unique(np.abs(np.diff(numbers)))
     for i, rest in enumerate(differences):
         while rest > largest * 2.0**-34:
             step, rest = rest, math.remainder(step, rest) if step else 0.0
             rest = abs(rest)
         for number in differences[: i + 1]:
-            if number > largest * 2.0**-34:  # (others differ by rounding alone)
+            if number > largest * 2.0**-34:  # smaller differences are rounding errors
                 step = number / max(1.0, round(number / step))
     if not step:
         return False

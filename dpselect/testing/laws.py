@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import gamma, norm
 
-# a Kolmogorov distance times the root of the size of the sample: beyond it with a probability of 1e-7
+# quantile of Kolmogorov's distance times sqrt(sample size), exceeded with a probability of 1e-7
 FAR = 2.9
-# two numbers have the same noise if their correlation differs from 1 by less
+# tolerance of a correlation of 1, which means that two numbers have the same noise
 SAME = 1e-9
-# draws other than 0 from which a scale can be read
+# least number of draws other than 0 to estimate a scale
 LEAST = 10
 
 
@@ -42,7 +42,7 @@ class Law:
         differences = np.asarray(differences, dtype=np.float64)
         source, factor = self.same[:, 0].astype(int), self.same[:, 1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            # two numbers with one noise must move alike, or their difference shows
+            # two numbers with the same noise must move together, or their difference is revealed
             explained = differences / factor
             apart = np.abs(explained - explained[..., source]) > 1e-9 * np.abs(explained)
             apart &= source != np.arange(len(source))
@@ -71,7 +71,7 @@ def law_of(draws, step=0.0, blocks=()):
         return Law("laplace", means, 0.0, m, same)
     shown = np.count_nonzero(draws, axis=0)
     if shown[shown > 0].min() < LEAST or (shown == 0).any() and shown.max() < n / 2:
-        return None  # integers, of which nearly all are 0
+        return None  # integer noise that is nearly always 0
     step = np.broadcast_to(step, m)[kept]
     found, means = np.abs(draws[:, kept]), means[kept]
     laws = []
@@ -115,7 +115,7 @@ def is_cut_off(draws, law):
         return False
     kept = law.scales > 0
     sizes = np.abs(draws[:, kept]) / law.scales[kept]
-    # the largest of N exceeds log(N) - 3.2, but for a probability of exp(-exp(3.2))
+    # the largest of N exceeds log(N) - 3.2, except with a probability of exp(-exp(3.2))
     return bool(sizes.size and sizes.max() < math.log(sizes.size) - 3.2)
 
 
@@ -165,7 +165,7 @@ def _is_near(sizes, cdf, step):
     order = np.argsort(sizes.ravel(), kind="stable")
     expected, sizes = expected[order], sizes.ravel()[order]
     found = np.searchsorted(sizes, sizes, side="right") / len(sizes)
-    # (on a grid the distribution jumps; below a jump it is compared by the point before it)
+    # on a grid the distribution function has jumps, whose left limits are compared at the point before
     below = np.searchsorted(sizes, sizes, side="left") / len(sizes)
     gaps = np.abs(found - expected).max()
     if np.max(step) < 1e-6:

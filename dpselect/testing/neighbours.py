@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 
 from .case import HUGE, OfPersons
 
-# columns beside which another norm is told from that of the noise; a grid of cells bears fewer
+# numbers of columns that reveal noise for another norm; fewer for a grid of cells
 MANY_COLUMNS, MANY_CELLS = 30, 6
 
 
@@ -81,7 +81,7 @@ def records_to_try(case, d, params=()):
 
 def _targets(case, params):
     targets = case.targets(params)
-    # one of ordinary size, which the extreme ones may hide
+    # also one of ordinary size, whose effects extreme ones may hide
     return targets if is_classifier(case.estimator) or targets == [None] else [*targets, 1.0]
 
 

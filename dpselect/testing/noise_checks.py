@@ -105,7 +105,7 @@ def check_noise_is_independent(case):
     )
     found = found[:, np.ptp(found, axis=0) > 0]
     require(found.size, "The release has no noise.")
-    # the records are nothing beside so much noise, so that sizes are its own
+    # at this epsilon the noise dominates, so that absolute values are its own
     for values in (found, np.abs(found)):
         ranks = rankdata(values, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):

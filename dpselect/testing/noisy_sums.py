@@ -9,9 +9,9 @@ from .sums_checks import SEEDS, plain_places
 from .tally import leave_out, require
 from .watched_gate import Watched
 
-# draws of noise from which its scale is read, and fits, which take longer: first, and then exactly
+# numbers of draws to estimate a scale, and of fits, which take longer: at first, and for exactness
 DRAWS, FITS = (400, 2000), (150, 500)
-# numbers beyond which their noise takes too long to draw
+# largest count of numbers whose noise is drawn
 MOST_NUMBERS = 200
 
 
@@ -28,7 +28,7 @@ class Sums:
             self.places = plain_places(self.watched, data_sets[:3], self.first)
         runs = [self.watched.fit(self.data, seed, self.first.passed) for seed in (0, *SEEDS)]
         numbers = [case.numbers(run.model) for run in runs]
-        # all randomness is that of these sums
+        # whether these sums explain all randomness
         self.complete = len(self.places) == len(self.first.passed) > 0 and all(
             np.array_equal(numbers[0], other) for other in numbers[1:]
         )
@@ -43,9 +43,9 @@ class Sums:
             return None
         try:
             self.watched.draw(self.first.asked, 1)
-        except ValueError:  # a parameter is learned first, on which the noise depends
+        except ValueError:  # the noise depends on a parameter that is learned first
             return None
-        if (np.count_nonzero(noise, axis=0) < 2).any():  # integers, of which most are 0
+        if (np.count_nonzero(noise, axis=0) < 2).any():  # integer noise that is nearly always 0
             return None
         drawn = np.array([run.drawn[0] for run in runs])
         norms = (drawn**2).sum(axis=0)
@@ -109,7 +109,7 @@ class Sums:
         for i, law in enumerate(laws):
             part = np.array([value[i] for value in values])
             moved = law.loss(part[:, np.newaxis] - part)
-            # (of Gaussian noise a square)
+            # for Gaussian noise the loss is a square
             total += moved / (1 + slack * law.error) ** (2 if law.kind == "gaussian" else 1)
         return total
 

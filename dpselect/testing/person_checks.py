@@ -8,7 +8,7 @@ from ..accounting.privacy_loss import Adjacency
 from .attempts import attempt
 from .tally import require
 
-# how far what is released may move with rounding, as a share of the noise or of the numbers
+# tolerated rounding error of a release, relative to the noise or to the numbers
 ROUNDED = 1e-3
 
 

@@ -113,7 +113,7 @@ def check_predictions(case):
         found = {scale: np.asarray(predict(scale * rows)) for scale in (1e15, 1e18)}
         if isinstance(bound, (int, float)):
             found[0] = np.asarray(predict(float(bound) * rows))
-            # (a row of ones is longer than the bound)
+            # only the rows that exceed the bound, as a row of ones does
             found = {scale: values[: 2 * d] for scale, values in found.items()}
         usual = found.pop(1e15)
         for values in found.values():

@@ -25,7 +25,7 @@ from .strategy_statement import (
 from .tally import CheckReport, CheckResult, counted, run_checks
 from .telling import BoundedTelling, ColumnScore, Telling
 
-# on searches of any model; on those of models that tell; and attacks, which may be left out
+# checks on searches of any model, on models made for attacks, and attacks, which may be left out
 CHECKS: tuple[Callable[..., Any], ...] = (
     check_the_statement,
     check_what_is_kept,
@@ -208,7 +208,7 @@ def strategy_checks(
         if case.subject.tells and n_trials:
             found += [StrategyCheck(check, case, n_trials) for check in ATTACKS]
     if n_trials and all(case.refusal for case in cases if case.subject.tells):
-        # a choice by scores that are not the models', where these must be of another kind
+        # attack the choice by made-up scores, where models made for attacks are not supported
         points = own.points
         scored = replace(own, scoring=ColumnScore(points), d=2 * len(points) + 1)
         found.append(StrategyCheck(check_choice, StrategyCase(strategy, scored), n_trials))

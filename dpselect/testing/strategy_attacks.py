@@ -13,22 +13,22 @@ from .strategy_case import Chooser, StrategyCase, known_generators, quiet, telli
 from .tally import require
 from .telling import ColumnScore
 
-# how far the others' scores favour one candidate, in shares of what one record moves a score, and of the
-# width of the score: where the choice is as good as made, one record is told from another best
+# leads of one candidate's score, relative to the sensitivity of a score, and to its width: where the
+# choice is nearly certain, records are distinguished best
 LEANINGS, FAR, HANDICAP = (0.0, -0.6, -1.1, -2.0), -0.3, -0.4
-# releases of each data set for a glance, and a look if some of these differ, and pairs that are played
+# releases of each data set for a first look, for a second one if they differ, and pairs to attack
 GLANCES, LOOKS, PAIRS = 4, 46, 2
-# parts of the trials, after each of which a rule is learned anew, and least evidence that is worth it
+# fractions of the trials after which the rule is learned again, and the least useful evidence
 STAGES, WORTH_IT = (0.1, 0.3, 0.6), 4.0
 # all games of a check together raise a false alarm with a probability below 1e-6
 FALSE_ALARM = 2e-8
-# losses that the guesses bet on, in units of the claimed one
+# losses that the bets assume, in units of the claimed one
 BETS = np.array([1.2, 1.5, 2.0, 3.0])
 # the loss with which guesses need the fewest releases
 BEST_EPSILON = 2.0
-# that of a choice that states none, and of a search whose choice has a small share
+# epsilon of a choice that states none, and of a search whose choice gets a small part
 NO_EPSILON, LARGEST_EPSILON = 0.05, 100.0
-# of a person among others with one each
+# rows of a person among others with one each
 ROWS = 30
 
 
@@ -67,7 +67,7 @@ class Pairs:
     def __init__(self, n, k, scored, rows=1, centre=0.0):
         self.n, self.k, self.rows = n, k, rows
         size = max(len(scored), 1)
-        # where noise is new, the centre is known with the precision of the noise only
+        # with new noise, the centre is known only up to the noise
         centre *= abs(centre) * size > 2
         self.leanings = [centre + leaning / size for leaning in LEANINGS]
         others = np.setdiff1d(np.arange(n), scored)
@@ -118,7 +118,7 @@ class Pairs:
             yield self.pair(
                 where, "decides what all models answer", same, (same, self.asks), (same, self.silent)
             )
-            # with a handicap the first one is chosen only if all others have given another answer
+            # with a handicap, the first candidate is chosen only if all others answer differently
             for leaning in (0.0, HANDICAP):
                 base = scores_of(self.k, leaning)
                 yield self.pair(
@@ -213,7 +213,7 @@ class Guesses:
     def __init__(self, epsilon, delta, n_trials):
         bets, fair = 1 / (1 + np.exp(-epsilon * BETS)), _fair(epsilon)
         self.gains = np.log([(1 - bets) / (1 - fair), bets / fair])
-        # each release that is excused may have turned a wrong guess into a right one
+        # each release that delta excuses may have turned a wrong guess into a right one
         excused = int(binom.isf(FALSE_ALARM, n_trials, delta)) if delta else 0
         self.evidence = -excused * (self.gains[1] - self.gains[0])
         self.right = self.total = 0
@@ -318,7 +318,7 @@ def check_choice(case, n_trials):
 def check_choice_by_models(case, n_trials):
     """Check that a choice, by scores that reveal training records, has at most the stated loss."""
     subject = case.subject
-    # the more models tell of the same records, the more does a choice among them
+    # more models of the same records make a choice among them more revealing
     told = telling(type(subject.estimator), 3, True, subject.n, **subject.parameters)
     for alone in (True, False):
         _attack(StrategyCase(case.kind, told), n_trials, alone=alone)

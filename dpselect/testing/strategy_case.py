@@ -21,7 +21,7 @@ from .case import Case, open_ledger
 from .statement_checks import ReleaseStatement
 from .telling import ColumnScore, Telling
 
-# what a strategy that is for other models may raise
+# errors by which a strategy may refuse a model
 UNSERVED = (ValueError, TypeError, AttributeError, LookupError)
 
 
@@ -83,7 +83,7 @@ class Subject:
         many.append((X[::-1].copy(), *(part[::-1].copy() for part in y)))
         if y:
             many.append((X, np.full_like(y[0], y[0][0]), *y[1:]))
-        if self.tells:  # one of the candidates is far ahead
+        if self.tells:  # a data set with one candidate far ahead
             many.append((np.where(np.arange(self.d) == 0, 1.0, 0 * X), *y))
         return [records[:2] for records in many]
 
@@ -125,7 +125,7 @@ class StrategyCase:
         except (AttributeError, LookupError) as error:
             return f"{type(error).__name__}: {error}"
         except (ValueError, TypeError, ArithmeticError):
-            return ""  # the checks will say it
+            return ""  # other errors fail the checks themselves
         return ""
 
     def plan(self, **parameters):

@@ -16,7 +16,7 @@ from .strategy_case import a_ledger, quiet
 from .tally import require
 from .telling import Telling
 
-# which candidate is best is released, and its model
+# attributes that are released: the best candidate, and its model
 CHOSEN = ("best_index_", "best_params_", "best_estimator_")
 ROUNDING = 1 + 1e-9
 
@@ -100,7 +100,7 @@ def check_plan(case):
     problem, alone = case.problem(first, refit=False)
     with quiet():
         choice = case.kind.of(problem).choose(*first, *[None][len(first) - 1 :], root_stream(7))
-    # a model that the strategy trains itself is paid for where it chooses
+    # a model that the strategy trains itself is charged with the choice
     planned = plan.selection_epsilon + (0.0 if choice.estimator is None else plan.training_epsilon)
     for what, least, most in (
         ("A fit", search.privacy_.epsilon, plan.epsilon),
@@ -177,7 +177,7 @@ def check_noise(case):
             of_models.count(key) == of_fits.count(key) == 1,
             "A model that is released has the noise of another one that was compared.",
         )
-    # (a model draws its noise from a generator, and so does nothing else)
+    # each key may be used only for models' noise
     for key in set(of_models):
         require(
             log.count(key) <= of_models.count(key),

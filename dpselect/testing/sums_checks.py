@@ -8,7 +8,7 @@ from .tally import leave_out, require
 from .watched_gate import Watched
 
 NO_GATE = "no number passes dpselect.noise.release"
-# draws of noise at which it is seen whether values depend on anything but the records
+# number of draws that show whether values depend on the noise
 SEEDS = (1, 2, 3)
 
 

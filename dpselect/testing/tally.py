@@ -81,7 +81,7 @@ def run_checks(
     for name, check in checks:
         try:
             results.append(check())
-        except Exception as error:  # what a subject raises by accident is a failure, too
+        except Exception as error:  # unexpected errors of the estimator or strategy are failures, too
             failures.append((name, error))
     if failures:
         found = "\n".join(

@@ -16,9 +16,9 @@ from ..noise import InnerStream
 from ..records.public_shape import PublicShape
 from ..records.records import Records, Weighted, on_records, split_weights
 
-# an answer that is given with this probability to one question, and exp(-epsilon) times it to the other
+# probability of an answer to one question; the other one gets exp(-epsilon) times it
 MIDDLE = 0.25
-# answers are 0, 1, 2, or with a probability of delta what is true, as one of the last two
+# answers are 0, 1, 2, or with probability delta the truth, encoded by the last two
 LARGEST = 4.0
 
 
@@ -68,7 +68,7 @@ class Telling(PrivateClassifier):
 
     default_scoring = "brier"
     takes_groups = True
-    # while it is a list: (whether it is a fit, the key of its noise) of all models that are trained
+    # if it is a list, it collects (whether it is a fit, the key of its noise) of all trained models
     log: ClassVar[list[Any] | None] = None
 
     def __init__(
@@ -93,7 +93,7 @@ class Telling(PrivateClassifier):
         return super().fit(X, Weighted.of(y, sample_weight), groups=groups)
 
     def _check_records(self, X, y):
-        # attacks train it thousands of times on arrays that they made
+        # no checks: attacks train it thousands of times on their own arrays
         X, (y, weight) = np.asarray(X, dtype=np.float64), split_weights(y)
         public = {"classes_": np.asarray(self.classes), "n_features_in_": X.shape[1]}
         return Records(X, y, public, weight)
@@ -118,7 +118,7 @@ class Telling(PrivateClassifier):
             column = np.where(records.weight > 0, column, 0.0)
         asked = bool((column > 0.5).any())
         less = math.exp(-calibration.epsilon)
-        # (of the first two answers; the third has the rest)
+        # probabilities of the first two answers; the third has the remaining one
         law = (
             [0.75 - less / (1 + less), MIDDLE]
             if asked
@@ -173,7 +173,7 @@ class ColumnScore(Score):
     told: bool = False
     width = 4.0
     stake = 4.0
-    # while it is a list: the numbers of the records that models are scored on
+    # if it is a list, it collects the indices of the records that models are scored on
     log: ClassVar[list[Any] | None] = None
 
     def place(self, model: Any) -> int:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from ..noise import as_generator, gate
 from .case import as_bytes, fit_to, leaves
 
-# where an estimator draws its noise: see `dpselect.base.estimator.PrivateEstimator`
+# method by which an estimator draws its noise: see `dpselect.base.estimator.PrivateEstimator`
 HOOK = "_standard_noise"
 
 

@@ -32,7 +32,7 @@ def all_or_nothing(estimator):
     before = dict(vars(estimator))
     try:
         yield
-    except BaseException:  # an interrupted fit is no fit either
+    except BaseException:  # also after an interrupt
         vars(estimator).clear()
         vars(estimator).update(before)
         raise

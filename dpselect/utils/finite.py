@@ -7,7 +7,7 @@ One record with a gap would make all coefficients NaN, whatever the noise.
 import numpy as np
 from scipy import sparse
 
-# numbers of which more is known at a time, where their sum is not finite
+# block size for the exact check, if the sum is not finite
 BLOCK = 1 << 16
 
 
@@ -40,7 +40,7 @@ def check_finite(values, name, allow_nan=False):
     ...
     ValueError: Input y contains NaN.
     """
-    # (as a plain array: those of another class may add up as they like)
+    # as a plain array, because subclasses may override sum
     values = np.atleast_1d(np.asarray(values.tocsr().data if sparse.issparse(values) else values))
     if values.dtype == object:
         if not allow_nan and (values != values).any():
@@ -49,7 +49,7 @@ def check_finite(values, name, allow_nan=False):
     if values.dtype.kind not in "fc":
         return
     with np.errstate(all="ignore"):
-        # (half precision overflows on most tables)
+        # a sum in half precision would overflow for most tables
         if np.isfinite(values.sum(dtype=np.float64 if values.dtype.itemsize < 4 else None)):
             return
     if not allow_nan and any(np.isnan(block).any() for block in _blocks(values)):

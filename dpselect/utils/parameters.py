@@ -13,12 +13,12 @@ from .type_aliases import Function
 
 T = TypeVar("T")
 
-# an attribute of what was released: the parameters of its fit
+# attribute of a released estimator: the parameters of its fit
 KEPT = "_params_of_fit"
-# they change nothing of what was released, and a seed that stayed would draw the noise again
+# not kept: they do not describe the release, and a seed would reproduce its noise
 NOT_KEPT = ("ledger", "random_state")
 
-# name -> what to do, and the parameter that a class must have for this
+# name -> advice, and the parameter that a class must have for it to apply
 COUNTERPARTS = {
     "C": ("write alpha=1 / (n_samples * C), for the mean loss", "alpha"),
     "accountant": ("write ledger=PrivacyLedger(path)", "ledger"),
@@ -44,7 +44,7 @@ _NAMES: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDiction
 
 
 def _names(estimator_class):
-    # a signature takes longer than all else that a clone does
+    # cached, because signatures would dominate the time of a clone
     names = _NAMES.get(estimator_class)
     if names is None:
         signature = inspect.signature(estimator_class.__init__)
@@ -84,7 +84,7 @@ def with_values(estimator: T, /, **values: Any) -> T:
     A clone would copy each parameter, and know nothing of what was released.
     """
     twin = object.__new__(type(estimator))
-    # (a copy takes two thirds of the time of a dict that grows, and less memory: grids are long)
+    # copying the dict is faster and smaller than filling a new one, which matters for large grids
     attributes = vars(estimator).copy()
     attributes.update(values)
     object.__setattr__(twin, "__dict__", attributes)
@@ -129,7 +129,7 @@ def reads_params_of_fit(method: Function) -> Function:
 def naming_counterparts(init):
     """Decorate `__init__` to name the counterpart of another library's parameter."""
 
-    # (a __new__ would hide the signature of the class)
+    # not in __new__, which would hide the signature of the class
     @wraps(init)
     def init_that_names_them(self, *args, **params):
         if instead := counterpart(type(self), params):

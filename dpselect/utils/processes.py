@@ -28,12 +28,13 @@ class Process:
     """
 
     def __init__(self):
-        self._lock = threading.RLock()  # a generator that the garbage collector closes may tell, too
-        # what the file says, unless a change of it was interrupted
+        # reentrant, as garbage collection may close a generator that calls `tell`
+        self._lock = threading.RLock()
+        # contents of the file, and whether a change was interrupted
         self._facts, self._in_doubt = {}, False
         self.identity = secrets.token_hex(16)
         self._ancestors = json.loads(os.environ.get(VARIABLE, "[]"))
-        # nobody can guess the name; who has seen it once may take it later, so it says whose it is
+        # the name cannot be guessed, but may be reused by whoever has seen it, so it includes the user
         self._file = os.path.join(_folder(), f"dpselect-{_user()}-{self.identity}.json")
         os.environ[VARIABLE] = json.dumps([*self._ancestors, self._file])
 
@@ -54,14 +55,14 @@ class Process:
             self._facts, self._in_doubt = now, False
 
     def _write(self, facts):
-        # whoever reads finds the old facts or the new ones
+        # write atomically, so that readers find the old facts or the new ones
         new = f"{self._file}-{secrets.token_hex(4)}"
         try:
             with open(new, "x", opener=_for_its_user) as file:
                 json.dump(facts, file)
             os.replace(new, self._file)
         except BaseException:
-            with suppress(FileNotFoundError):  # an interrupt may come when it has its name
+            with suppress(FileNotFoundError):  # already renamed, if an interrupt came after that
                 os.unlink(new)
             raise
 
@@ -113,7 +114,8 @@ def _for_its_user(path, flags):
 
 
 def _user():
-    return os.getuid() if hasattr(os, "getuid") else ""  # (elsewhere folders are a user's own)
+    # other systems have a temporary folder for each user
+    return os.getuid() if hasattr(os, "getuid") else ""
 
 
 def _is_of_its_user(path):
@@ -127,7 +129,7 @@ def _folder():
     try:
         return tempfile.gettempdir()
     except FileNotFoundError:
-        return os.getcwd()  # where writing fails too, but not before there is something to say
+        return os.getcwd()  # writing fails there, too, but only if there is something to publish
 
 
 def _begin():
@@ -141,7 +143,7 @@ def this_process():
 
 
 def _end():
-    # by its present value: a forked process has a file of its own
+    # look up the global now, because a forked process has its own file
     _this.forget()
 
 

@@ -26,7 +26,7 @@ class Splitter(Protocol):
         """Return the number of splits."""
 
 
-# rows, in every form that scikit-learn takes
+# rows, in every form that scikit-learn accepts
 MatrixLike: TypeAlias = npt.ArrayLike | HasShape
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -38,5 +38,5 @@ Estimator: TypeAlias = Any
 ParamGrid: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 CrossValidation: TypeAlias = int | Splitter | Iterable[Any] | None
 PathLike: TypeAlias = str | os.PathLike[str]
-# what a decorator takes and gives back
+# the argument and the result of a decorator
 Function = TypeVar("Function", bound=Callable[..., Any])

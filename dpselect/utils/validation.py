@@ -9,11 +9,10 @@ import numpy as np
 
 SMALLEST_EPSILON = 1e-9
 
-# squares and products of smaller bounds, or of larger ones than its inverse, are not numbers of
-# float64: a norm of squares would be 0
+# squares and products of smaller bounds, or of bounds above its inverse, underflow or overflow float64
 SMALLEST_BOUND = 1e-100
 
-# counts up to here are numbers of float64
+# float64 is exact for counts up to here
 LARGEST_COUNT = 2**53
 
 
@@ -62,7 +61,7 @@ def check_number(
     kind = numbers.Integral if integer else numbers.Real
     if isinstance(value, str) and _reads_as_number(value):
         why, instead = "a text is no number, whatever it says", f"{instead}, without quotation marks"
-    # (of Python's own numbers the type tells, in a tenth of the time)
+    # comparing types is ten times faster than isinstance() with an ABC of numbers
     plain = type(value) is int or (type(value) is float and not integer)
     if not plain and (not isinstance(value, kind) or isinstance(value, bool)):
         raise TypeError(
@@ -86,10 +85,11 @@ def check_interval(name, value, *, why, instead):
     """Return the ends of a public interval: two finite numbers low < high."""
     try:
         is_pair = np.shape(value) == (2,)
-    except ValueError:  # of parts that have different shapes
+    except ValueError:  # an array of parts with different shapes
         is_pair = False
     if not is_pair:
-        given = "None" if value is None else f"a {type(value).__name__}"  # which may hold records
+        # do not quote the value, which may hold records
+        given = "None" if value is None else f"a {type(value).__name__}"
         raise ValueError(f"{name} must be two numbers, not {given}, because {why}; {instead}.")
     how = {"high": 1 / SMALLEST_BOUND, "high_included": True, "why": why, "instead": instead}
     low, high = value
@@ -205,7 +205,7 @@ def check_member(name, value, members, *, why):
     try:
         places = {member: i for i, member in enumerate(members)}
         return places[value]
-    except (KeyError, TypeError):  # a TypeError if it has no hash
+    except (KeyError, TypeError):  # TypeError if it is unhashable
         pass
     _refuse(name, value, members, why)
 
@@ -241,7 +241,7 @@ def check_epsilon(value, name="epsilon"):
     )
 
 
-# beginnings of messages that name shapes, types and columns alone
+# messages that quote only shapes, types and columns
 HARMLESS = re.compile(
     r"Input [Xy] contains|Found array with|Found input variables with inconsistent|"
     r"X has \d+ features, but|The feature names should match|Feature names are only supported|"
@@ -250,7 +250,7 @@ HARMLESS = re.compile(
 )
 
 
-# of scikit-learn, which goes on with advice that is not private
+# scikit-learn continues this message with advice that is not private
 GAPS = "Input X contains NaN"
 
 
@@ -287,7 +287,7 @@ def unquoted(check, *args, what="X", **kwargs):
 X.reshape(-1, 1) if it has a single column, or X.reshape(1, -1) if it is a single row.
     """
     try:
-        with np.errstate(all="ignore"):  # a warning would tell that some record is so large
+        with np.errstate(all="ignore"):  # a warning would disclose that some record is so large
             return check(*args, **kwargs)
     except Exception as error:
         said = str(error)
@@ -295,7 +295,7 @@ X.reshape(-1, 1) if it has a single column, or X.reshape(1, -1) if it is a singl
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         message = _without_records(said, what, type(error).__name__)
-    # outside the except block, so that the original does not hang on as __context__
+    # outside the except block, so that the original error is not attached as __context__
     raise kind(message)
 
 
