@@ -159,8 +159,8 @@ def carried_config(strict):
 def usual_settings():
     """Use the default settings of numpy and scikit-learn inside of the block.
 
-    Models and steps of scikit-learn check what they are given by its own functions, which its settings
-    turn off. An error or a warning of numpy would tell that some record is so large.
+    Models and steps of scikit-learn check their input by functions that its settings can turn off. An
+    error or a warning of numpy would disclose that some record is so large.
     """
     checks = {"assume_finite": False, "skip_parameter_validation": False, "array_api_dispatch": False}
     with sklearn.config_context(**checks), np.errstate(all="ignore"):
@@ -205,7 +205,7 @@ def warn_caller(message, category):
     message : str
         One sentence, without data.
     category : type
-        A kind of warning. Those that say nothing of privacy stay warnings in strict mode.
+        A kind of warning. Other categories than privacy warnings stay warnings in strict mode.
 
     Raises
     ------

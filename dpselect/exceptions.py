@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something that is not covered by the stated privacy loss was taken from the data.
+    """Data was used in a way that the stated privacy loss does not cover.
 
     The message says what was taken and which argument makes it public knowledge
     instead. It never contains the data. In strict mode it is a PrivacyLeakError.
@@ -22,7 +22,7 @@ class SeededNoiseWarning(UserWarning):
 
 
 class PrivacyLeakError(ValueError):
-    """What would be a PrivacyLeakWarning or a SeededNoiseWarning, in strict mode.
+    """Raised in strict mode in place of a PrivacyLeakWarning or a SeededNoiseWarning.
 
     See :func:`dpselect.config_context`.
     """
@@ -33,7 +33,7 @@ class CertificateError(ValueError):
 
 
 class BudgetExceededError(RuntimeError):
-    """More was asked for than a budget covers; nothing was drawn or released for it."""
+    """A request exceeds a budget; nothing was drawn or released for it."""
 
 
 class AccuracyNotReachedError(RuntimeError):

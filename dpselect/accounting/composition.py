@@ -21,7 +21,7 @@ FARTHEST = 10
 def many_choices(choices):
     """Return choices to compose one by one, and mu of a Gaussian that dominates the others.
 
-    It tells more than these, which are the smallest ones: proposition 4.
+    The dominated choices are those with the smallest epsilons: proposition 4.
     """
     if sum(choice.times for choice in choices) <= MOST:
         return choices, 0.0
@@ -114,7 +114,7 @@ def lower_hull(deltas, step):
 def stated_profile(epsilon, delta, epsilons):
     """Return upper bounds on the deltas of any (epsilon, delta)-private mechanism, from epsilon 0 on.
 
-    They are those of randomised response that tells all with probability delta.
+    They are the deltas of randomised response that discloses the record with probability delta.
     """
     below = -np.expm1(np.minimum(epsilons - epsilon, 0.0)) / (1 + math.exp(-epsilon))
     return delta + (1 - delta) * below

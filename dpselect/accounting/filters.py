@@ -58,7 +58,7 @@ class RenyiFilter:
     """Filter that adds up Renyi divergences of one order, and deltas of losses without an event.
 
     `limit` is the largest divergence, which with `delta` makes the epsilon of the budget, and
-    `other_delta` the sum of the deltas of releases of which a divergence is known but for that
+    `other_delta` the sum of the deltas of releases whose divergence is bounded except with that
     probability.
     """
 

@@ -43,7 +43,7 @@ def gaussian_mu(epsilon, delta):
 def gaussian_epsilon(mu, delta):
     """Return the least epsilon at a delta for a sensitivity of mu standard deviations.
 
-    Or more by at most 1e-12 of it; 0 if delta is no less than what is spent there.
+    Or more by at most 1e-12 of it. It is 0 if `delta` is at least the delta at epsilon 0.
     """
     if mu == 0 or delta >= math.erf(mu / math.sqrt(8)):
         return 0.0

@@ -91,8 +91,8 @@ class PrivacyLoss:
     parts : tuple of PrivacyLoss, default=()
         The losses that were composed; empty for a single release.
     event : Event, default=None
-        What kind of mechanism made a single release, where that tells more than `epsilon` and
-        `delta`; fixed before the release by public numbers.
+        Mechanism of a single release, if it is known, for tighter totals than by `epsilon` and `delta`;
+        fixed before the release by public numbers.
 
     Raises
     ------

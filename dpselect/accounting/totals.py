@@ -86,7 +86,7 @@ def composed_epsilon(
     ValueError
         If losses are for different adjacencies, or one is ex-post, so that no bound is known that holds
         for all outcomes; if `delta` is less than 1e-12, or not larger than the sum of the deltas of
-        releases of which nothing else is known.
+        releases without an event.
 
     See Also
     --------
@@ -144,8 +144,9 @@ def to_dp_event(losses: Losses) -> Any:
     Returns
     -------
     dp_accounting.ComposedDpEvent
-        A Gaussian mechanism for each loss of which that is known, and randomised response over two
-        buckets for others, which is the worst that is as private. It says nothing of their deltas.
+        A Gaussian mechanism for each loss with a GaussianEvent, and for others randomised response over
+        two buckets, which dominates every mechanism with the same epsilon. It does not include their
+        deltas.
 
     Raises
     ------

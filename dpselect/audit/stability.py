@@ -326,7 +326,7 @@ class _Search:
         return records[0] if self.bare else records
 
     def draw(self, size):
-        """Draw records, of which few or many are distinct."""
+        """Draw records with few or many distinct ones."""
         drawn = self.draw_records(self.rng, size)
         self.bare = not isinstance(drawn, tuple)
         drawn = _as_tuple(drawn)

@@ -160,7 +160,7 @@ class RiskBound:
     unit : tuple
         What the value is a mean of. Values of different units cannot be compared.
     stake : float
-        What a perfect model gains over one that says nothing, at most; for plans only.
+        Largest gain of a perfect model over an uninformative one; for plans only.
     """
 
     sensitivity: float

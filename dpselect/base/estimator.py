@@ -95,10 +95,10 @@ def _as_a_release(fit):
 class ReleaseMixin(CarriesLedgerMixin):
     """Mixin for all objects whose `fit` releases something; comes before BaseEstimator.
 
-    A `fit` that fails leaves them as they were, wherever it is written. Its parameters are kept, so that
-    what is said of a release does not follow `set_params`. What they were trained on is remembered, so
-    that scores of it warn; pickles carry the ledger that is open, and a fit of what
-    was unpickled spends from there; notebooks show `privacy_` beneath scikit-learn's diagram.
+    A `fit` that fails leaves them as they were, wherever it is written. The parameters of the fit are
+    kept, so that later `set_params` does not change statements about a release. The training records are
+    remembered, so that scoring them warns; pickles carry the ledger that is open, and fits of unpickled
+    estimators spend from it; notebooks show `privacy_` beneath scikit-learn's diagram.
     """
 
     privacy_: PrivacyLoss
@@ -164,8 +164,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     - `_release`, from records and noise to what is released, by the names of the attributes;
     - `_what`, what that is in words.
 
-    Take :class:`PrivateClassifier`, :class:`PrivateRegressor` or :class:`PrivateDensity` for the
-    task. :func:`dpselect.testing.check_private_estimator` tells what a subclass got wrong.
+    Take :class:`PrivateClassifier`, :class:`PrivateRegressor` or :class:`PrivateDensity` for the task.
+    :func:`dpselect.testing.check_private_estimator` finds mistakes of a subclass.
 
     Attributes
     ----------
@@ -288,8 +288,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     def _train(self, X, y, epsilon, random_state):
         """Set the released attributes, for an epsilon and a random state; charges no ledger.
 
-        Parameters were checked. Returns how epsilon was divided between what was learned first and the
-        rest, and the noise calibration.
+        Parameters were checked. Returns the Division of epsilon between first releases and training, and
+        the noise calibration.
         """
         # remove attributes of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
@@ -326,7 +326,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         return with_values(self, **values) if values else self
 
     def _refuse_unknown(self):
-        """Refuse a question about a model of which a number is still to be learned."""
+        """Refuse a question about a model that still has a number to learn."""
         for name in first_releases(self):
             raise CertificateError(
                 f'{name}="auto" is learned from the records by a fit, so nothing is known of the model '
@@ -538,9 +538,9 @@ class CertifiedEstimator(PrivateEstimator):
         n_problems : int, default=1
             1 for two classes and for other tasks, otherwise the number of classes.
         failure_probability : float, default=None
-            None bounds the noise sample that `random_state` gives. A number in (0, 1) bounds all
-            samples but a share of at most this probability, for planning and for the accounting of
-            Chaudhuri and Vinterbo.
+            None bounds the noise sample that `random_state` gives. A number in (0, 1) bounds all samples
+            except with at most this probability, for planning and for the accounting of Chaudhuri and
+            Vinterbo.
         persons : bool, default=False
             Whether records are persons with any number of rows, as with `groups` of `fit`.
 

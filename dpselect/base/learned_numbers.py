@@ -1,8 +1,8 @@
 """Numbers that a fit learns before it trains, each by a small release of its own.
 
-A parameter that is "auto" in this sense is learned from the records for a share of epsilon. The rest
-trains the model, with the number as if it had been typed. The page "First releases" of the documentation
-has statement and proof.
+A parameter that is "auto" in this sense is learned from the records with a fraction of epsilon. The
+remaining epsilon trains the model, with the number as if it had been given. The page "First releases" of
+the documentation has statement and proof.
 """
 
 import math

@@ -42,7 +42,7 @@ class HistogramNoise:
 
     @property
     def step(self):
-        """float : Step of the grid of the noise, of which counts are multiples."""
+        """float : Step of the grid of the noise; counts are multiples of it."""
         if self.noise == "discrete_laplace":
             return 1.0
         return grid_step(SENSITIVITY / self.epsilon, unit=1.0)

@@ -85,7 +85,7 @@ def _covers(fine, coarse):
 
 
 def _counts(records, cells, parts, some):
-    """Count the records of some parts; those of test parts only if they lie within the bounds."""
+    """Count the records of some parts; test records only within the bounds."""
 
     def count(block, train, test, share=None):
         index, inside = cells.index(block), cells.contains(block)

@@ -224,7 +224,8 @@ class BinaryEvaluation(Evaluation):
         -------
         dict of ndarrays of shape (31,)
             "threshold", and "recall" and "false_positive_rate" each with "_low" and "_high". The
-            intervals of 95 % hold for each point, not for the whole curve; NaN where one says nothing.
+            intervals of 95 % hold for each point, not for the whole curve; NaN where it is
+            uninformative.
         """
         recalls, kept = (
             [self._estimate(METRICS[name], self._above(threshold)) for threshold in self.thresholds]
@@ -242,7 +243,7 @@ class BinaryEvaluation(Evaluation):
         -------
         dict of ndarrays of shape (8,)
             "predicted" and "observed", each with "_low" and "_high". The intervals of 95 % hold for each
-            range; NaN where one says nothing.
+            range; NaN where it is uninformative.
 
         Raises
         ------

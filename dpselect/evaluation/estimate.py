@@ -15,7 +15,7 @@ class Estimate:
     Parameters
     ----------
     value, low, high : float
-        NaN if the interval is so wide that it would say nothing.
+        NaN if the interval is too wide to be informative.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class Metric:
         ``read(counts, *asked)`` returns value, low, high, and how far the interval reaches from the
         value where no end of the range cuts it off.
     farthest : float
-        An interval that reaches farther says nothing.
+        An interval with a larger margin is uninformative.
     unit : float
-        What all four are multiplied by when they are told.
+        Factor of all four for display.
     """
 
     read: Callable[..., tuple[Any, ...]]

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 class Evaluation(ABC):
     """An evaluation of a model, from one release: see :func:`evaluate`.
 
-    All that an evaluation tells is a function of `counts_` and of public numbers, and costs nothing
-    more. The kinds are :class:`~dpselect.evaluation.BinaryEvaluation`,
-    :class:`~dpselect.evaluation.MulticlassEvaluation`,
+    All metrics are functions of `counts_` and of public numbers, and cost nothing more. The kinds are
+    :class:`~dpselect.evaluation.BinaryEvaluation`, :class:`~dpselect.evaluation.MulticlassEvaluation`,
     :class:`~dpselect.evaluation.ConfidenceEvaluation` and
     :class:`~dpselect.evaluation.RegressionEvaluation`.
 

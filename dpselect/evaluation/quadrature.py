@@ -1,4 +1,4 @@
-"""Sums of functions over records of which only the bin is known."""
+"""Sums of functions over records that are known only by their bin."""
 
 import numpy as np
 

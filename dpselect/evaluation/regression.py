@@ -265,7 +265,7 @@ class RegressionEvaluation(Evaluation):
         -------
         dict of ndarrays of shape (8,)
             "predicted" and "observed", each with "_low" and "_high", in units of the target. The
-            intervals of 95 % hold for each range; NaN where one says nothing.
+            intervals of 95 % hold for each range; NaN where it is uninformative.
         """
         return columns("predicted", self._points(1)) | columns("observed", self._points(2))
 

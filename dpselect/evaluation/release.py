@@ -99,7 +99,7 @@ def evaluate(
         Privacy loss of the release, greater than 0; ``inf`` gives exact counts.
     target_range : (float, float), default=None
         Of a regression: public numbers between which nearly all targets lie. Predictions and targets
-        beyond it count as its ends, and errors are told in shares of it.
+        beyond it count as its ends, and errors are counted in bins relative to it.
     confidence : bool, default=False
         Of three or more classes: count how probable predictions were that are right or wrong, in place
         of labels and predictions. That is what :func:`calibrated` needs; both are two releases, and
@@ -112,8 +112,8 @@ def evaluate(
     groups : array-like of shape (m,), default=None
         The id of the person whose row it is. Neighbours then differ in all rows of one person, figures
         are means over persons of the mean of their rows, and public is the number of persons. Intervals
-        hold however alike the rows of one person are, and are the wider the less alike they are. None
-        if each row is a person.
+        hold for any correlation between the rows of one person, and are wider for a low one. None if
+        each row is a person.
     ledger : PrivacyLedger, default=None
         Pays, in place of one that is open (``with ledger:``). If too little is left, BudgetExceededError
         is raised before any record is read.
@@ -133,8 +133,8 @@ def evaluate(
     NotFittedError
         If the model is not fitted.
     TypeError, ValueError
-        If a parameter is out of range, the model has no scores or predictions, records, labels, `by`
-        and `groups` differ in number, or the model fails on a record; what it says is not repeated.
+        If a parameter is out of range, the model has no scores or predictions, records, labels, `by` and
+        `groups` differ in number, or the model fails on a record; its message is not repeated.
 
     Warns
     -----
@@ -229,7 +229,7 @@ class EvaluationPlan:
 
     @property
     def step(self):
-        """float : Step of the grid of the noise, of which counts are multiples."""
+        """float : Step of the grid of the noise; counts are multiples of it."""
         return grid_step(SENSITIVITY / self.epsilon, unit=1.0) if self.persons else 1.0
 
     def evaluate(self, model, X, y, by=None, groups=None):

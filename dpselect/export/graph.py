@@ -73,7 +73,7 @@ class Graph:
         return name
 
     def concatenated(self, values):
-        """Return columns beside each other."""
+        """Concatenate columns."""
         return values[0] if len(values) == 1 else self.Concat(*values, axis=1)
 
     def between(self, value, low, high):

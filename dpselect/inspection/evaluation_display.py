@@ -45,7 +45,7 @@ class EvaluationRocDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
-        The curve, at the thresholds where both rates are told.
+        The curve, at the thresholds where both rates are known.
     band_ : matplotlib Polygon
         Between the ends of the intervals of 95 % of each point, towards both corners.
 
@@ -135,7 +135,7 @@ class EvaluationCalibrationDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     points_ : matplotlib ErrorbarContainer
-        A point for each range where both are told.
+        A point for each range where both are known.
 
     Examples
     --------

@@ -66,8 +66,8 @@ def _read_only(path):
     """Return a connection to a file where this process can create no files beside it.
 
     While a process has the file open, SQLite keeps what is not yet in it in a second file. If there is
-    none before and after the file is copied into memory, and the file was not changed in between,
-    nobody has written it meanwhile.
+    none before and after the file is copied into memory, and the file was not changed in between, then
+    the copy is consistent.
     """
     for _ in range(20):
         if any(os.path.exists(os.path.realpath(path) + ending) for ending in ("-wal", "-journal")):

@@ -74,9 +74,8 @@ def snapshot(path):
 def new_file(path, epsilon, delta, adjacency, law):
     """Create a ledger at `path`, and yield its BudgetFile in the transaction that creates it.
 
-    The file gets its name when it is whole, and only if no file has it, before and after the block:
-    whatever is at `path`, an empty file too, was put there by somebody, and may be what is left of
-    a ledger.
+    The file gets its name when it is whole, and only if no file has it, before and after the block: any
+    file at `path`, even an empty one, may be the remains of a ledger.
     """
     refuse_what_is_no_file(path)
     # SQLite keeps its journal beside the real file, not beside a symbolic link

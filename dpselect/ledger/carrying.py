@@ -1,7 +1,7 @@
 """Pickled estimators keep the ledger that was open, so fits in workers are charged.
 
-Processes that fit for another one (joblib's, Dask's) get pickles of estimators. So a pickle says
-what was open where it was made, and a fit of what was unpickled spends from there.
+Processes that fit for another one (joblib's, Dask's) get pickles of estimators. So a pickle names the
+ledgers that were open in its process, and fits of the unpickled estimator spend from them.
 """
 
 from collections.abc import Callable
@@ -42,13 +42,14 @@ def where_it_came_from(estimator):
 class CarriesLedgerMixin:
     """Mixin for estimators whose pickles carry the open ledger, and strict mode.
 
-    It comes before ``BaseEstimator``. What is unpickled spends from that ledger when it is fitted, and
-    so do its clones; a parameter `ledger`, and a ledger that the fitting thread has opened, come
+    It comes before ``BaseEstimator``. Unpickled estimators spend from that ledger when they are fitted,
+    and so do their clones; a parameter `ledger`, and a ledger that the fitting thread has opened, come
     first.
 
     A fitted estimator may be a release, which is no business of the ledger of its maker: its pickle
-    tells that a ledger was open, and not which. It is not fitted again where none is. Once the block
-    has ended, the same holds for what came back from other processes, as parts of meta-estimators do.
+    records that a ledger was open, but not which one. It is not fitted again where none is. Once the
+    block has ended, the same holds for what came back from other processes, as parts of meta-estimators
+    do.
     """
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -25,7 +25,7 @@ class LedgerEntry:
     label : str
         What it is for. Public.
     user : str
-        Who made it, as the ledger was told, or as the system knows the account. Public.
+        Author of the entry: the `user` of the ledger, or the name of the account. Public.
     reserved_epsilon, reserved_delta : float
         The largest loss that could come out.
     epsilon, delta : float

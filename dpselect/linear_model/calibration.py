@@ -149,7 +149,7 @@ def calibrate(
     even where the solver works as hard as it can. This needs a tau that depends on neither the data nor
     the noise. One record moves the gradient by at most 2 L G / n in the norm of the noise.
 
-    What is added to the minimiser pays for rounding to the grid, too: see
+    The noise of the minimiser covers rounding to the grid, too: see
     :func:`~dpselect.noise.scale_with_rounding`.
     """
     n, d, R = n_samples, dimension, radius

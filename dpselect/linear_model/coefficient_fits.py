@@ -36,13 +36,13 @@ class Fit:
     Attributes
     ----------
     names : tuple
-        Of the coefficients that are told.
+        Names of the released coefficients.
     w : ndarray of shape (d,)
         In the model's own units.
     weights : ndarray of shape (d,)
         By which columns are multiplied before they are released.
     scale, centre : ndarray of shape (d,)
-        Told are scale w + centre.
+        The released coefficients are scale w + centre.
     mu : float
         The regularisation of what was minimised.
     n : int

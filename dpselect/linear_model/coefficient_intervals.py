@@ -164,7 +164,7 @@ def _told(name):
 def intervals_of(fits, matrices, deviation, loss):
     """Compute the intervals from released matrices: post-processing.
 
-    `matrices` has both of each fit, and `deviation` is that of an entry, in shares of its bound.
+    `matrices` has both of each fit, and `deviation` is that of an entry, relative to its bound.
     """
     found = [_errors(fit, *pair, deviation) for fit, pair in zip(fits, matrices)]
     coef, errors, noise_share = (np.concatenate(part, axis=-1) for part in zip(*(f[:3] for f in found)))

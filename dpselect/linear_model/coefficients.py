@@ -59,7 +59,7 @@ def coef_interval(
     They cover both the chance by which records came into the data and the noise of privacy, and are
     about the coefficients that the model would have without noise for infinitely many records of the
     same kind, with the same `alpha` and the same bounds on rows and targets. A penalty and clipping move
-    these away from those of an unpenalised regression, and no interval tells how far.
+    these away from those of an unpenalised regression, and no interval includes that.
 
     The law of the model's noise is known. What is not are the curvature of the loss and the spread of
     its derivatives: two matrices, which are released from these records with noise. Neighbouring data
@@ -113,7 +113,7 @@ def coef_interval(
         If the model is not fitted.
     TypeError, ValueError
         If a parameter is out of range, the law of the model's noise is not known, there are so few
-        records that no interval could be told, or the model refuses a record; what it says is not
+        records that no interval would be bounded, or the model refuses a record; its message is not
         repeated.
 
     Warns

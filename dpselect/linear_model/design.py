@@ -106,8 +106,8 @@ class Design:
     Rows are scaled down to an l2 norm of `data_norm` and an l1 norm of `data_norm_l1`; the public
     `constant` s is appended to every row for the intercept, unless it is None. `n_jobs` threads share
     the passes. `n_columns`, d, counts the constant, and `radius` bounds the l2 norm of the rows with it.
-    `weight`, of shape (n, 1), is cut as X is; None weighs all rows alike. Means are over `n_samples`,
-    rows or persons.
+    `weight`, of shape (n, 1), is cut as X is; None gives all rows the same weight. Means are over
+    `n_samples`, rows or persons.
     """
 
     weight = None

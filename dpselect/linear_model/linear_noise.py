@@ -43,7 +43,7 @@ class LinearProblem:
     loss : Loss
         For records of any weight that they may have.
     weights : Weights or None
-        None if all records count alike.
+        None if all records have weight 1.
     norm : {"auto", "l2", "l1"}
         For which the noise of the objective is made.
     data_norm, data_norm_l1 : float
@@ -198,11 +198,11 @@ class LinearNoise:
     told : float
         n epsilon / (length of the noise) of one model; for rules only.
     reach : float
-        How far from 0 a typical model predicts here; for rules on alpha only.
+        Size of a typical model's predictions; used by heuristics on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
     by_rule : bool
-        Whether `alpha` is what the public rule gives, a multiple of R^2 / n, and no larger.
+        Whether `alpha` is the value of the public rule, a multiple of R^2 / n, and no larger one.
     calibrated : callable
         From ``alpha=`` to the scales of a fit with this lambda.
     """

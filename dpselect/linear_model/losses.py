@@ -24,7 +24,7 @@ MOST_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
 class Loss(ABC):
     """A loss phi(z, t), convex in the prediction z, with phi' in [-L, L] and phi'' in [0, c].
 
-    Derivatives are in z. What is handed over as predictions may be overwritten.
+    Derivatives are in z. Arrays of predictions may be overwritten.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Loss(ABC):
         kappa_l = sup over z and t of -z phi'(z, t): bounds how far the loss can pull w
         away from 0, lambda ||w||^2 <= kappa_l at the minimiser without noise; may be ``inf``.
     stake : float
-        What a perfect model gains over one that predicts 0, at most; for plans only.
+        Largest gain of a perfect model over one that predicts 0; for plans only.
     reach : float
-        How far from 0 a typical model predicts; for rules on alpha only.
+        Size of a typical model's predictions; used by heuristics on alpha only.
     nonnegative : bool
         Whether phi is 0 or more.
     even, least_shrinkage : float

@@ -11,10 +11,9 @@ where the descent begins; the parts of one column share it. A new one is made af
 as it costs, if more steps than that seem to be left without it; of few rows at each step, as in
 Newton's method.
 
-With many coefficients a matrix may cost more than it saves. The descent then starts from the
-curvature of rows with independent columns, a diagonal and one more direction, which the sample
-tells, and turns to matrices where it is seen to be slow. Of sparse rows, or for very many
-coefficients, none is made.
+With many coefficients a matrix may cost more than it saves. The descent then starts from the curvature
+of rows with independent columns, a diagonal and one more direction, which the sample gives, and turns to
+matrices if it is slow. Of sparse rows, or for very many coefficients, none is made.
 """
 
 import math
@@ -71,10 +70,10 @@ class _Way:
 def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=None):
     """Minimise all problems until every gradient's l2 norm is at most its `tau`.
 
-    The `design` has n rows a_i of d coordinates; column k has its targets t (for a MarginLoss
-    labels, -1 or 1) in column which[k] of `targets`, of shape (n, K). mu and tau, greater than 0,
-    are of shape (k,), or (J, k) for the J training parts of `parts`; `linear`, the terms b, of
-    shape (d, k), or (J, d, k). The problems of one column should be much alike on all parts.
+    The `design` has n rows a_i of d coordinates; column k has its targets t (for a MarginLoss labels, -1
+    or 1) in column which[k] of `targets`, of shape (n, K). mu and tau, greater than 0, are of shape
+    (k,), or (J, k) for the J training parts of `parts`; `linear`, the terms b, of shape (d, k), or (J,
+    d, k). The problems of one column should be similar on all parts.
 
     `max_iter` counts steps of all problems together, and then again of each that is left by itself,
     with Newton's method, before the solver turns to a method with a number of steps that is known

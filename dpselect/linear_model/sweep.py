@@ -98,12 +98,12 @@ def scores_of_splits(
 def optimal_values(trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float) -> FloatArray:
     """Return the least regularised risks of linear models over their balls.
 
-    Those that see the rows alike are solved together.
+    Those with the same view of the rows are solved together.
 
     Parameters
     ----------
     trials : list of Trial
-        Models and what they will be trained with.
+        Models with the epsilon and the noise of their training.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     reach : float

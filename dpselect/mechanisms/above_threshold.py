@@ -110,8 +110,8 @@ def reduced_tests(target, sensitivity, n_levels, failure_probability):
     2 Delta / e_n, and e_n = -4 Delta ln(y) / ((1 - s_n) alpha). The union bound over the levels
     needs the law of the noise at each level alone.
 
-    The shares are constants, chosen for excess risks that fall with the square of the models'
-    privacy loss along a geometric grid.
+    The fractions are constants, chosen for excess risks that fall with the square of the models' privacy
+    loss along a geometric grid.
     """
     # from 1/2 on no margin is needed, and the scale is infinite
     share = min(0.49, failure_probability / n_levels)

@@ -85,11 +85,11 @@ def random_stopping(run, n_candidates, law, random_state=None):
     number is the least; one that is taken from the data without noise is not private, even if it is
     not released.
 
-    The privacy loss is :func:`total_epsilon`. The number of runs is drawn without the data, but
-    knowing it next to the output costs more: the best of k runs has a loss of up to k times that of
-    a run. So it must not be told, and it is no part of the result. Whoever can time the call learns
-    it. The other runs are forgotten, and `run` must not keep them, log them or stop the call by an
-    error that depends on the data.
+    The privacy loss is :func:`total_epsilon`. The number of runs is drawn without the data, but knowing
+    it next to the output costs more: the best of k runs has a loss of up to k times that of a run. So it
+    must not be disclosed, and is not a part of the result. Whoever can time the call learns it. The
+    other runs are forgotten, and `run` must not keep them, log them or stop the call by an error that
+    depends on the data.
     """
     root = root_stream(random_state)
     n_runs = law.draw(root.child("number of runs"))

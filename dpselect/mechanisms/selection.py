@@ -81,11 +81,11 @@ def noisy_argmax(
 
     Notes
     -----
-    Algorithm 1 of Chaudhuri and Vinterbo 2013, where all sensitivities are equal. With
-    different ones, 2 Delta_i / epsilon would not be private: candidate i's noise has to
-    cover the sensitivity of every rival too. Taking 1 off Z_i, a public offset, removes
-    the advantage that a larger mean gives to a noisier candidate. Rounding to the grid, of step
-    g, is paid for: 2 g / epsilon is added to each scale. Of equal sums the first one wins.
+    Algorithm 1 of Chaudhuri and Vinterbo 2013, where all sensitivities are equal. With different ones, 2
+    Delta_i / epsilon would not be private: candidate i's noise has to cover the sensitivity of every
+    rival too. Taking 1 off Z_i, a public offset, removes the advantage that a larger mean gives to a
+    noisier candidate. The noise covers rounding to the grid, of step g: 2 g / epsilon is added to each
+    scale. Of equal sums the first one wins.
 
     Examples
     --------
@@ -136,9 +136,9 @@ def exponential_mechanism(
 
     Notes
     -----
-    McSherry and Talwar, *Mechanism Design via Differential Privacy*, 2007. Drawn as the
-    argmax of q_i plus Gumbel noise of scale 2 Delta / epsilon, which has the same law. Both are
-    rounded to a grid of step g, which is paid for: the scale is 2 (Delta + g) / epsilon.
+    McSherry and Talwar, *Mechanism Design via Differential Privacy*, 2007. Drawn as the argmax of q_i
+    plus Gumbel noise of scale 2 Delta / epsilon, which has the same law. Both are rounded to a grid of
+    step g, which the noise covers: the scale is 2 (Delta + g) / epsilon.
 
     Examples
     --------

@@ -155,10 +155,10 @@ def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray
 class RampScore(MarginScore):
     """The ramp: 1 at margins up to `low`, 0 from `high` on, linear between.
 
-    The score of Chaudhuri and Vinterbo 2013, section 4.1, with low = 0 and high = 1. It is
-    close to the share of errors, but only sees margins between 0 and 1. Where the noise of a
-    choice shrinks with the derivative (``strategy="stability"``), RampScore(-4, 4) told classifiers
-    apart better; the page "Selection by stability" has the numbers.
+    The score of Chaudhuri and Vinterbo 2013, section 4.1, with low = 0 and high = 1. It is close to the
+    fraction of errors, but only sees margins between 0 and 1. Where the noise of a choice shrinks with
+    the derivative (``strategy="stability"``), RampScore(-4, 4) distinguished classifiers better; the
+    page "Selection by stability" has the numbers.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class Score(ABC):
     Attributes
     ----------
     stake : float
-        What a perfect model gains over one that says nothing; 0 if there is no such number.
+        Attainable gain of a perfect model over an uninformative one; 0 if there is no such number.
     width : float
         Largest difference of two records' contributions to the mean that the score is, whatever the
         model; ``inf`` if there is no bound, or no such mean.

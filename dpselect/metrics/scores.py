@@ -329,9 +329,9 @@ class IntegratedSquaredErrorScore(Score):
 class AccuracyScore(AtLeastScore):
     """The fraction of correct predictions.
 
-    It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies
-    that pay for each model, and need a bounded score only, may use it. A sum of Brier losses
-    tells models apart with less noise.
+    It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies that pay
+    for each model, and need a bounded score only, may use it. A sum of Brier losses distinguishes models
+    with less noise.
 
     Examples
     --------

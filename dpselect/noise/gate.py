@@ -1,9 +1,9 @@
 """The release gate: add noise, and round the sum to a grid.
 
 Whatever is released as numbers is a sum of values, which are functions of the records, and of noise,
-which is not. Both are rounded to multiples of one power of two that public numbers fix, and
-added exactly. So all data sets reach the same doubles, and the last bits tell nothing. The page "Noise
-on a grid" has statement and proof. No noise hides what is not finite, so that does not pass.
+which is not. Both are rounded to multiples of one power of two that public numbers fix, and added
+exactly. So all data sets reach the same doubles, and the last bits tell nothing. The page "Noise on a
+grid" has statement and proof. No noise hides NaN or infinity, so they do not pass.
 """
 
 import math
@@ -56,10 +56,9 @@ def release(
 
     Notes
     -----
-    For noise of real numbers this is a function of the sum of the rounded values and the noise,
-    so it is as private as that sum. Rounding moves two data sets' values apart by up to g in each
-    coordinate, which :func:`scale_with_rounding` pays for. The nearest double is a function of the
-    exact sum.
+    For noise of real numbers this is a function of the sum of the rounded values and the noise, so it is
+    as private as that sum. Rounding moves two data sets' values apart by up to g in each coordinate,
+    which :func:`scale_with_rounding` accounts for. The nearest double is a function of the exact sum.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Noise-reduction paths: correlated noise, of unit sensitivity, at many epsilons.
 
-The values of a path are made one from the other: the noise at a smaller epsilon is the noise
-at a larger one plus something independent of it. So all values up to epsilon together tell
-what the value at epsilon tells, and releasing them costs epsilon, not the sum.
+The values of a path are made one from the other: the noise at a smaller epsilon is the noise at a larger
+one plus something independent of it. So all values up to epsilon together are post-processing of the
+value at epsilon, and releasing them costs epsilon, not the sum.
 
-Which epsilon to stop at may be chosen by looking at the values so far, never at those beyond
-or at the data. A path lives as long as one fit: who holds it can read all the noise.
+Which epsilon to stop at may be chosen by looking at the values so far, never at those beyond or at the
+data. A path lives as long as one fit: it contains all the noise.
 """
 
 import math

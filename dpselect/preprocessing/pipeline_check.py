@@ -1,8 +1,8 @@
 """Check a Pipeline that ends with a private model.
 
-A step may come before a private model only if it treats each row by itself, with
-parameters that do not depend on the data or were released privately. Otherwise one record
-changes all rows, and the privacy loss of the model says nothing about the Pipeline.
+A step may come before a private model only if it treats each row by itself, with parameters that do not
+depend on the data or were released privately. Otherwise one record changes all rows, and the privacy
+loss of the model does not cover the Pipeline.
 """
 
 import numbers

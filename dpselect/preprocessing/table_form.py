@@ -2,9 +2,10 @@
 
 A list of documents has a form, too: one column of text, in one dimension.
 
-How a column is stored tells of single records: one gap turns integers into floats, and one ``None``
-turns them into objects. A form knows numbers and text only, and converts every record by itself:
-numbers to float64, text to ``str``. Steps are fitted on a dummy row of it, which holds no record.
+The storage type of a column may depend on single records: one gap turns integers into floats, and one
+``None`` turns them into objects. A form knows numbers and text only, and converts every record by
+itself: numbers to float64, text to ``str``. Steps are fitted on a dummy row of it, which holds no
+record.
 """
 
 import numbers
@@ -201,7 +202,7 @@ def read_form(X, gaps=False):
 
 
 def is_documents(X):
-    """Tell whether X is a list, array or series of texts, in one dimension."""
+    """Return whether X is a list, array or series of texts, in one dimension."""
     if is_lazy(X) or not (isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1):
         return False
     return any(isinstance(document, str) for document in X)

@@ -1,7 +1,7 @@
 """Read rows, in one place: sums and maps over blocks of consecutive rows.
 
-Rows may lie in memory, in a memory map, in chunks that a function reads, or on a Dask cluster;
-whoever sums over them need not know.
+Rows may lie in memory, in a memory map, in chunks that a function reads, or on a Dask cluster; callers
+need not know.
 """
 
 from .blocks import (

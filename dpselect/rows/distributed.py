@@ -5,7 +5,8 @@ order that the numbers of the chunks alone decide: results do not depend on wher
 worker was the first, nor on whether one was lost and its tasks were run again.
 
 What many passes read is checked once and held in the memory of the workers, with all that was computed
-of it, as one result: whoever loses a chunk loses what belongs to it, and both are made anew.
+of it, as one result: if a worker loses a chunk, it also loses the results for it, and both are
+recomputed.
 """
 
 import io
@@ -57,7 +58,7 @@ HELD = 0.3
 
 
 def is_dask(X):
-    """Tell whether `X` is a Dask array, dataframe or series; imports nothing."""
+    """Return whether `X` is a Dask array, dataframe or series; imports nothing."""
     return (
         "dask" in sys.modules and sys.modules["dask"].is_dask_collection(X) and hasattr(type(X), "ndim")
     )

@@ -10,8 +10,8 @@ from scipy import sparse
 def canonical(X):
     """Return sparse rows as a CSR array with sorted entries and no duplicates, others unchanged.
 
-    Whoever reads entries one by one needs this: what is stored twice counts as the sum. The input is
-    not changed, nor is what it says of itself believed.
+    Code that reads entries one by one needs this: duplicate entries count as their sum. The input is not
+    changed, and its flags are not trusted.
     """
     if not sparse.issparse(X):
         return X

@@ -148,7 +148,7 @@ class FixedNoise:
 
 
 def _unit(draws):
-    """Return the power of two of which all draws are multiples, or 0 if it is much smaller."""
+    """Return a power of two that divides all draws, or 0 if it is much smaller than they are."""
     sizes = np.abs(draws[draws != 0])
     if not sizes.size:
         return 0.0

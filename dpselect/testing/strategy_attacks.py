@@ -164,9 +164,9 @@ def _fair(epsilon):
 def distinguish(chooser, tried, delta, outcome, n_trials, seed, persons=False):
     """Require that no pair is distinguished better than is claimed.
 
-    Under (epsilon, delta)-privacy a guess which data set was searched, that was taken by a fair coin, is
-    right with a probability of at most exp(epsilon) / (1 + exp(epsilon)), but for what delta excuses.
-    Each rule is learned from releases that are not counted with it.
+    Under (epsilon, delta)-privacy a guess which of two data sets, chosen by a fair coin, was searched is
+    right with a probability of at most exp(epsilon) / (1 + exp(epsilon)), up to delta. Each rule is
+    learned from releases that are not counted with it.
     """
     root, looked, made = root_stream(seed), [], iter(range(10**9))
     coin = np.random.default_rng(seed)

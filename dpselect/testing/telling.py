@@ -85,7 +85,7 @@ class Telling(PrivateClassifier):
         return type(self)(**self.get_params(deep=False))
 
     def check_takes_weights(self):
-        """Accept weights, of which 0 means that a record does not take part."""
+        """Accept weights; records of weight 0 do not take part."""
 
     def fit(self, X, y=None, *, sample_weight=None, groups=None):
         if Telling.log is not None:

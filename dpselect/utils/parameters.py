@@ -81,7 +81,7 @@ def counterpart(estimator_class, names):
 def with_values(estimator: T, /, **values: Any) -> T:
     """Return an estimator that shares all attributes with another one, except some `values`.
 
-    A clone would copy each parameter, and know nothing of what was released.
+    A clone would copy each parameter, and lose the released attributes.
     """
     twin = object.__new__(type(estimator))
     # copying the dict is faster and smaller than filling a new one, which matters for large grids

@@ -164,7 +164,7 @@ class RidgeProblem:
         return ridge_optimal_values(self, calibrations, records, reach)
 
     def attributes(self, theta):
-        """Return the released attributes for coefficients, of which the constant's is the last."""
+        """Return the released attributes for coefficients, the constant's being the last."""
         if self.fit_intercept:
             return {"coef_": theta[:-1].copy(), "intercept_": self.centre + float(theta[-1])}
         return {"coef_": theta, "intercept_": self.centre}
