@@ -19,7 +19,7 @@ import numpy as np
 from _selection_rounds import SIZES, WIDTHS, Order, Round
 
 from dpselect.base.certificates import (
-    LEAST_REACH,
+    LEAST_RADIUS,
     SplitPatterns,
     public_reach,
     select_by_risk_bound,
@@ -75,7 +75,7 @@ def risk_bound(game, plan, epsilon):
 def forced_optimal_risk(game, plan, epsilon):
     """Select by risk bounds even where the library says that nothing would be seen."""
     share = SHARE * epsilon
-    reach = public_reach(game.size("T+V"), game.k, share) or LEAST_REACH
+    reach = public_reach(game.size("T+V"), game.k, share) or LEAST_RADIUS
     return (yield from bounded(game, epsilon - share, share, reach))
 
 

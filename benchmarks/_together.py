@@ -2,7 +2,7 @@
 
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
-from dpselect.linear_model.sweep import alike, solve
+from dpselect.linear_model.sweep import by_problem, solve
 
 
 def fitted_together(trials, X, y):
@@ -21,7 +21,7 @@ def fitted_together(trials, X, y):
     if not isinstance(trials[0].model, DPLinearClassifier):
         return [trial.fitted(X, y) for trial in trials]
     models = [None] * len(trials)
-    for problem, places in alike(trials):
+    for problem, places in by_problem(trials):
         some = [trials[i] for i in places]
         records = some[0].records(X, y)
         calibrations = [trial.calibration(records.shape) for trial in some]

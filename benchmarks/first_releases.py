@@ -116,7 +116,7 @@ def shares(name, table):
             n = min(size, int(0.8 * len(table.y)))
             for epsilon in EPSILONS:
                 model = DPLogisticRegression(epsilon, **bounds, classes=[0, 1])
-                told = model.calibration(PublicShape(n, X.shape[1])).told
+                told = model.calibration(PublicShape(n, X.shape[1])).signal
                 if n < size / 2 or n * epsilon < 200 or told >= BINS[-1]:
                     continue
                 seed = 1000 * size + int(1000 * epsilon)  # noise of its own in each cell

@@ -1,7 +1,7 @@
 """Settings of the library, by thread, with functions named as scikit-learn's.
 
-A thread that has set nothing itself is as strict as any thread is: leaks of a worker are leaks of
-whoever sent it. The same holds for processes.
+A thread that has set nothing itself is strict if any other thread is: a worker inherits strict mode
+from the process that started it.
 """
 
 import inspect
@@ -51,7 +51,7 @@ def _set(strict):
     with _lock:  # until it is published: another thread may publish the contrary
         before, settings.strict = settings.strict, strict
         try:
-            this_process().tell(strict=_some_thread_is_strict() or None)
+            this_process().publish(strict=_some_thread_is_strict() or None)
         except BaseException:
             settings.strict = before
             raise
@@ -78,7 +78,7 @@ def get_config() -> dict[str, bool]:
     if strict is None:
         with _lock:
             elsewhere = _some_thread_is_strict()
-        strict = own.carried or elsewhere or bool(this_process().told("strict"))
+        strict = own.carried or elsewhere or bool(this_process().published("strict"))
     return {"strict": strict}
 
 

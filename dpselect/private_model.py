@@ -258,19 +258,19 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         refuse_fit_params(self, fit_params)
         loss = self.declared_loss()
         warn_if_seeded(self)
-        with spending(self, loss) as charge:
+        with spending(self, loss) as reservation:
             # remove attributes of an earlier fit
             for name in ("estimator_", "classes_"):
                 self.__dict__.pop(name, None)
             X, y = self._records(X, y)
             model = self._prepared()
             # its noise is not watched: from now on a failing fit is charged in full
-            charge.begin()
+            reservation.begin()
             self._quietly("fit", model.fit, *self._with_public(X, y))
             _forget_seeds(model)
             self.estimator_ = model
             self.privacy_ = loss
-            charge.commit(loss)
+            reservation.commit(loss)
         return self
 
     def declared_loss(self, epsilon: float | None = None) -> PrivacyLoss:
@@ -299,7 +299,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         self._warn_of_labels()
         # convert: arithmetic in a low-precision type would weaken the noise
         epsilon = float(self.epsilon if epsilon is None else check_epsilon(epsilon))
-        noisy, twice, (own, _) = epsilon != math.inf, "", self._share(epsilon)
+        noisy, twice, (own, _) = epsilon != math.inf, "", self._part(epsilon)
         if self._is_converted():
             twice = f": epsilon {own:.6g} for {ADJACENCIES[1]}, twice"
         return PrivacyLoss(
@@ -315,7 +315,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         model = _in_pipelines(self.estimator)[0]
         return f"{type(model).__name__}, by the account of {_author(model)}"
 
-    def _share(self, epsilon):
+    def _part(self, epsilon):
         """Return the epsilon and delta for the model: theorem 1 of the page."""
         delta = float(self.delta)
         if not self._is_converted() or epsilon == math.inf:
@@ -475,7 +475,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _prepared(self):
         """Return a clone of the model with its epsilon, delta, labels and seeds."""
-        epsilon, delta = self._share(float(self.epsilon))
+        epsilon, delta = self._part(float(self.epsilon))
         given = {self.epsilon_parameter: epsilon}
         if self.delta_parameter is not None:
             given[self.delta_parameter] = delta

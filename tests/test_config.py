@@ -203,7 +203,7 @@ def test_what_cannot_be_told_is_not_set(monkeypatch):
 
 def test_threads_that_enter_and_leave_tell_the_truth(monkeypatch):
     told, entered, done = [], threading.Event(), threading.Event()
-    tell = Process.tell
+    tell = Process.publish
 
     def slowly(self, **facts):
         if facts["strict"] is None and not entered.is_set():
@@ -219,7 +219,7 @@ def test_threads_that_enter_and_leave_tell_the_truth(monkeypatch):
 
     thread = threading.Thread(target=enter)
     with dpselect.config_context(strict=True):
-        monkeypatch.setattr(Process, "tell", slowly)
+        monkeypatch.setattr(Process, "publish", slowly)
     entered.wait(60)
     assert told[-1] is True
     done.set()
@@ -229,7 +229,7 @@ def test_threads_that_enter_and_leave_tell_the_truth(monkeypatch):
 
 def test_a_thread_that_leaves_does_not_speak_for_others(monkeypatch):
     told = []
-    monkeypatch.setattr(Process, "tell", lambda self, **facts: told.append(facts["strict"]))
+    monkeypatch.setattr(Process, "publish", lambda self, **facts: told.append(facts["strict"]))
     with dpselect.config_context(strict=True):
         in_a_thread(lambda: dpselect.set_config(strict=True))
         in_a_thread(lambda: dpselect.set_config(strict=False))

@@ -45,13 +45,13 @@ def test_a_descendant_is_told_what_holds_now(family):
     parent, child = family
     grandchild = Process()
     for fact in (["a"], ["a", "b"]):
-        parent.tell(ledgers=fact)
-        assert child.told("ledgers") == grandchild.told("ledgers") == [fact]
-    child.tell(ledgers=["c"])
-    assert grandchild.told("ledgers") == [["a", "b"], ["c"]]
-    assert parent.told("ledgers") == [] and child.told("strict") == []
-    parent.tell(ledgers=None, strict=True)
-    assert grandchild.told("ledgers") == [["c"]] and child.told("strict") == [True]
+        parent.publish(ledgers=fact)
+        assert child.published("ledgers") == grandchild.published("ledgers") == [fact]
+    child.publish(ledgers=["c"])
+    assert grandchild.published("ledgers") == [["a", "b"], ["c"]]
+    assert parent.published("ledgers") == [] and child.published("strict") == []
+    parent.publish(ledgers=None, strict=True)
+    assert grandchild.published("ledgers") == [["c"]] and child.published("strict") == [True]
 
 
 def test_a_fact_holds_until_it_is_changed_whatever_else_is_told(family):
@@ -64,23 +64,23 @@ def test_a_fact_holds_until_it_is_changed_whatever_else_is_told(family):
         ("strict", None),
     ]
     for told in itertools.product(facts, repeat=3):
-        parent.tell(ledgers=None, strict=None)
+        parent.publish(ledgers=None, strict=None)
         now = {"ledgers": None, "strict": None}
         for name, fact in told:
-            parent.tell(**{name: fact})
+            parent.publish(**{name: fact})
             now[name] = fact
             for each, holds in now.items():
-                assert child.told(each) == ([] if holds is None else [holds])
+                assert child.published(each) == ([] if holds is None else [holds])
 
 
 def test_there_is_a_file_only_while_there_is_something_to_say(family, tmp_path):
     parent, _ = family
     assert list(tmp_path.iterdir()) == []
-    parent.tell(ledgers=["a"])
+    parent.publish(ledgers=["a"])
     (file,) = tmp_path.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and parent.identity in file.name
-    parent.tell(ledgers=None)
-    parent.tell(ledgers=None)
+    parent.publish(ledgers=None)
+    parent.publish(ledgers=None)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -88,20 +88,20 @@ def test_there_is_a_file_only_while_there_is_something_to_say(family, tmp_path):
 def test_nobody_else_speaks_for_an_ancestor(take, family, tmp_path, monkeypatch):
     # its name was seen by all while there was a file, and after that it is free
     parent, child = family
-    parent.tell(ledgers=["a"])
+    parent.publish(ledgers=["a"])
     (file,) = tmp_path.iterdir()
-    parent.tell(ledgers=None)
+    parent.publish(ledgers=None)
     written = tmp_path / "written"
     written.write_text(json.dumps({"ledgers": ["another's"]}))
     if take == "file":
         written.rename(file)
-        assert child.told("ledgers") == [["another's"]]  # written by this user
+        assert child.published("ledgers") == [["another's"]]  # written by this user
         monkeypatch.setattr(processes.os, "lstat", lambda path: SomeoneElses(os.stat(path)))
     elif take == "link":
         file.symlink_to(written)
     else:
         os.mkfifo(file)  # to open it would be to wait
-    assert child.told("ledgers") == []
+    assert child.published("ledgers") == []
 
 
 class SomeoneElses:
@@ -116,19 +116,19 @@ def test_what_may_not_be_read_is_not_ignored(family, monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr("builtins.open", forbidden)
-    assert child.told("ledgers") == []
+    assert child.published("ledgers") == []
     monkeypatch.undo()
     parent._write({"ledgers": ["a"]})
     monkeypatch.setattr("builtins.open", forbidden)
     with pytest.raises(RuntimeError, match="another user"):
-        child.told("ledgers")
+        child.published("ledgers")
 
 
 def test_an_error_says_what_cannot_be_written(family, tmp_path):
     parent, _ = family
     tmp_path.rmdir()
     with pytest.raises(OSError, match="set TMPDIR"):
-        parent.tell(strict=True)
+        parent.publish(strict=True)
     assert parent._facts == {}
 
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_told_opens_nothing(tmp_path, monkeypatch):
 
 
 def say(queue):
-    queue.put((this_process().identity, this_process().told("strict"), os.environ[VARIABLE]))
+    queue.put((this_process().identity, this_process().published("strict"), os.environ[VARIABLE]))
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no forks here")
@@ -204,4 +204,4 @@ def test_the_library_is_imported_where_nothing_can_be_written(monkeypatch):
 
     monkeypatch.setenv(VARIABLE, "[]")
     monkeypatch.setattr(processes.tempfile, "gettempdir", nowhere)
-    assert Process().told("ledgers") == []
+    assert Process().published("ledgers") == []

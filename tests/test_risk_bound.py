@@ -119,7 +119,7 @@ def test_the_path_of_each_class_is_known_where_it_enters_the_ball(kind, reach, m
     entered = 0
     # a strong penalty asks for more
     assert path.goal == min(ball.goal for ball in balls) < 0.5 * balls[0].goal
-    for _, lengths in path.known:
+    for _, lengths in path.evaluated:
         inside = min(M for M, length in lengths.items() if length <= path.B)
         outside = max((M for M in lengths if M < inside), default=None)
         if outside is not None:

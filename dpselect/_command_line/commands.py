@@ -14,7 +14,7 @@ from ..records.persons import adjacency_of
 from ..report import privacy_report
 from . import printing
 from .files import ExportFile, ModelFile, OutputFile, ReportFile, write_all
-from .ledger_command import create_ledger, open_ledger, paid_by, spend
+from .ledger_command import charged_to, create_ledger, open_ledger, spend
 from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
 from .models import load_model
@@ -82,7 +82,7 @@ def fit(arguments):
         y = frame[task.target.name].to_numpy()
     search = task.search
     try:
-        with paid_by(ledger):
+        with charged_to(ledger):
             search.fit(X, y.astype(str) if task.classes else y, **given)
     except AccuracyNotReachedError as error:
         raise CommandError(
@@ -156,7 +156,7 @@ def evaluate(arguments):
         # labels in a file are texts, but those of a model made in Python may be of other types
         y = model.classes_[pandas().Index(target.categories).get_indexer(y.astype(str))]
     LOGGER.info("predicting")
-    with paid_by(ledger):
+    with charged_to(ledger):
         found = evaluate_model(
             model, frame, y, epsilon=arguments.epsilon, target_range=ends, groups=groups
         )

@@ -13,7 +13,7 @@ from zipfile import ZIP_DEFLATED
 
 from ..density import DPHistogramDensity
 from ..export import to_onnx, to_sklearn
-from ..ledger import is_of_a_ledger
+from ..ledger import is_ledger_file
 from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
 from .printing import predictor
@@ -53,7 +53,7 @@ class OutputFile:
         shown, folder = f"The file {option} {name_of(path)}", os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             raise CommandError(f"The folder of {option} {name_of(path)} does not exist.")
-        if is_of_a_ledger(path):
+        if is_ledger_file(path):
             raise CommandError(
                 f"{shown} is that of a ledger, or of another database of SQLite, and no command "
                 "replaces what was counted; give another name."
@@ -63,7 +63,7 @@ class OutputFile:
         if os.path.lexists(path) and not force:
             raise CommandError(f"{shown} is there already; give another name, or --force to replace it.")
         try:
-            os.unlink(_unfinished(folder, secrets.token_bytes(ROOM)))
+            os.unlink(_temporary_file(folder, secrets.token_bytes(ROOM)))
         except OSError as error:
             raise CommandError(f"{shown} cannot be written ({error.strerror}).") from None
 
@@ -93,7 +93,7 @@ class OutputFile:
             why = "could not have its name, which another file has by now"
         except OSError as error:
             why, name = f"could not be written ({error.strerror})", None
-            for folder in _elsewhere() if self.paid_for else ():
+            for folder in _fallback_folders() if self.paid_for else ():
                 with suppress(OSError):
                     name = _written(folder, base, content)
                     break
@@ -120,7 +120,7 @@ def write_all(*writes):
             raise CommandError(" ".join(said)) from None
 
 
-def _elsewhere():
+def _fallback_folders():
     """Return fallback folders for what cannot be written where it should be."""
     found = []
     for find in (os.getcwd, tempfile.gettempdir):
@@ -129,7 +129,7 @@ def _elsewhere():
     return found
 
 
-def _unfinished(folder, content):
+def _temporary_file(folder, content):
     """Write a new file under a temporary name, and return its path; an incomplete file is removed."""
     made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(8)}")
     try:
@@ -147,9 +147,9 @@ def _unfinished(folder, content):
 def _written(folder, base, content, force=False):
     """Write a file into a folder, and return its name: `base`, or a free one that starts like it."""
     folder = os.path.realpath(folder)
-    made = _unfinished(folder, content)
+    made = _temporary_file(folder, content)
     try:
-        if force and not is_of_a_ledger(os.path.join(folder, base)):
+        if force and not is_ledger_file(os.path.join(folder, base)):
             replace(made, os.path.join(folder, base))
             return base
         start, ending = os.path.splitext(base)

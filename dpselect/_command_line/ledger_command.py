@@ -30,7 +30,7 @@ def create_ledger(path, epsilon, delta, persons=False, composition=None):
 
 
 @contextmanager
-def paid_by(ledger):
+def charged_to(ledger):
     """Charge a release to a ledger, or to none."""
     with ExitStack() as stack:
         try:

@@ -32,23 +32,23 @@ def name_of(name, limit=60):
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
 
 
-def columns_named(names, most=12):
+def columns_named(names, limit=12):
     """Return the names of columns, preceded by "column" or "columns".
 
     Parameters
     ----------
     names : list
-    most : int, default=12
+    limit : int, default=12
         As many are named.
 
     Returns
     -------
     str
     """
-    shown = [name_of(name) for name in names[:most]]
+    shown = [name_of(name) for name in names[:limit]]
     if len(names) == 1:
         return f"column {shown[0]}"
-    shown += [f"{len(names) - most} more"] if len(names) > most else []
+    shown += [f"{len(names) - limit} more"] if len(names) > limit else []
     return f"columns {', '.join(shown[:-1])} and {shown[-1]}"
 
 

@@ -11,7 +11,7 @@ from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
 from .messages import printable
 
-MOST_LINES = 30  # of coefficients as text; JSON has all
+MAX_LINES = 30  # of coefficients as text; JSON has all
 
 
 def not_released(search):
@@ -180,9 +180,9 @@ def _model_lines(search):
         classes = f" of {', '.join(map(printable, table))}" if hasattr(model, "classes_") else ""
         lines = [f"what values add to the {unit}{classes}"]
     names = [printable(str(name)) for name in next(iter(table.values()))]
-    width = max(map(len, names[: MOST_LINES + 1]))
-    for name, *values in list(zip(names, *(row.values() for row in table.values())))[: MOST_LINES + 1]:
+    width = max(map(len, names[: MAX_LINES + 1]))
+    for name, *values in list(zip(names, *(row.values() for row in table.values())))[: MAX_LINES + 1]:
         lines.append(f"{name:{width}}" + "".join(f" {value:10.4g}" for value in values))
-    if len(names) > MOST_LINES + 1:
-        lines.append(f"and {len(names) - MOST_LINES - 1} more; --json prints all")
+    if len(names) > MAX_LINES + 1:
+        lines.append(f"and {len(names) - MAX_LINES - 1} more; --json prints all")
     return lines

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from .events import ChoiceEvent, pure_gaussian
 
 # largest number of choices that are composed one by one
-MOST = 1000
+MAX_CHOICES = 1000
 # losses beyond so many standard deviations count as unbounded
 FARTHEST = 10
 
@@ -23,22 +23,22 @@ def many_choices(choices):
 
     The dominated choices are those with the smallest epsilons: proposition 4.
     """
-    if sum(choice.times for choice in choices) <= MOST:
+    if sum(choice.times for choice in choices) <= MAX_CHOICES:
         return choices, 0.0
     times = Counter()
     for choice in choices:
         times[choice.epsilon] += choice.times
-    kept, squares, left = [], [], MOST
+    separate, squares, n_left = [], [], MAX_CHOICES
     for epsilon, n in sorted(times.items(), reverse=True):
-        if n <= left:
-            kept.append(ChoiceEvent(epsilon, n))
+        if n <= n_left:
+            separate.append(ChoiceEvent(epsilon, n))
         else:
             squares.append(n * pure_gaussian(epsilon / 2) ** 2)
-        left = max(left - n, 0)
-    return kept, math.sqrt(math.fsum(squares))
+        n_left = max(n_left - n, 0)
+    return separate, math.sqrt(math.fsum(squares))
 
 
-def places_of(choices, mu, step):
+def padding_of(choices, mu, step):
     """Return how many grid points of padding the composition with choices and Gaussian noise needs."""
     return _gaussian_places(mu, step) + sum(
         math.ceil(choice.epsilon / step + 1) * choice.times for choice in choices
@@ -49,7 +49,7 @@ def _gaussian_places(mu, step):
     return math.ceil((mu * mu / 2 + FARTHEST * mu) / step) if mu < math.inf else 0
 
 
-def beside_gaussian(deltas, step, mu):
+def compose_gaussian(deltas, step, mu):
     """Return the deltas of a mechanism composed with a Gaussian one, with losses rounded upwards."""
     if mu == 0:
         return deltas
@@ -62,7 +62,7 @@ def beside_gaussian(deltas, step, mu):
     return np.convolve(padded, mass, "valid") + ndtr(-z[-1])
 
 
-def beside_choice(deltas, step, epsilon, times=1):
+def compose_choice(deltas, step, epsilon, times=1):
     """Return the deltas of a mechanism composed with exponential mechanisms, in either order.
 
     The losses of a choice lie in an interval of length epsilon. Deltas are convex in exp(epsilon), so
@@ -83,7 +83,7 @@ def beside_choice(deltas, step, epsilon, times=1):
     return deltas
 
 
-def beside_pure(deltas, step, epsilon):
+def compose_pure(deltas, step, epsilon):
     """Return the deltas of a mechanism composed with a pure-DP one, at worst randomised response."""
     length = math.ceil(epsilon / step)
     p = 1 / (1 + math.exp(-length * step))
@@ -100,15 +100,15 @@ def two_sided(deltas, step):
 def lower_hull(deltas, step):
     """Return the indices of two-sided deltas on their lower hull: true ones are convex in exp(eps)."""
     x, y = np.exp((np.arange(len(deltas)) - len(deltas) // 2) * step), deltas
-    kept = []
+    separate = []
     for i in range(len(x)):
-        while len(kept) > 1 and (
-            (y[i] - y[kept[-2]]) * (x[kept[-1]] - x[kept[-2]])
-            <= (y[kept[-1]] - y[kept[-2]]) * (x[i] - x[kept[-2]])
+        while len(separate) > 1 and (
+            (y[i] - y[separate[-2]]) * (x[separate[-1]] - x[separate[-2]])
+            <= (y[separate[-1]] - y[separate[-2]]) * (x[i] - x[separate[-2]])
         ):
-            kept.pop()
-        kept.append(i)
-    return np.array(kept)
+            separate.pop()
+        separate.append(i)
+    return np.array(separate)
 
 
 def stated_profile(epsilon, delta, epsilons):
@@ -124,5 +124,5 @@ def _shifted(deltas, places):
     """Return the deltas shifted by grid steps; 1 for those below the first."""
     if places >= 0:
         return np.concatenate([np.ones(places), deltas])[: len(deltas)]
-    left = deltas[-places:]
-    return np.concatenate([left, np.full(len(deltas) - len(left), deltas[-1])])
+    n_left = deltas[-places:]
+    return np.concatenate([n_left, np.full(len(deltas) - len(n_left), deltas[-1])])

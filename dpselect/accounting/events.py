@@ -22,7 +22,7 @@ ROUNDING = 1e-10
 # relative amount by which a stated loss may be less than that of its event
 SLACK = 1e-6
 # bound on the epsilon that the grid of Gumbel noise adds to a choice
-GRID_CHARGE = 2.0**-36
+GRID_COST = 2.0**-36
 
 
 class Event(ABC):
@@ -148,12 +148,12 @@ class ChoiceEvent(Event):
         object.__setattr__(self, "times", int(times))
 
     def profile(self, epsilon: FloatArray) -> FloatArray:
-        rest = np.minimum((np.asarray(epsilon) - self.epsilon) / 2, 0.0)
-        return np.expm1(rest) ** 2 / -math.expm1(-self.epsilon) * (1 + ROUNDING)
+        remaining = np.minimum((np.asarray(epsilon) - self.epsilon) / 2, 0.0)
+        return np.expm1(remaining) ** 2 / -math.expm1(-self.epsilon) * (1 + ROUNDING)
 
     def exceeds(self, epsilon: float, delta: float) -> bool:
         # a statement may omit the cost of the grid, which for a tiny epsilon is more than SLACK covers
-        epsilon += min(self.times * GRID_CHARGE, epsilon)
+        epsilon += min(self.times * GRID_COST, epsilon)
         if self.times == 1:
             return super().exceeds(epsilon, delta)
         # two bounds for several choices: the largest losses add up, or the sum is concentrated

@@ -108,10 +108,10 @@ class RenyiFilter:
         pure = pure_divergence(loss.epsilon, self.order) * UP
         if loss.event is not None:
             xi, rho = loss.event.concentrated
-            known = (xi + rho * self.order) * UP
+            bound = (xi + rho * self.order) * UP
             # both bounds are public before the release, so the smaller one may be taken
-            if known <= pure:
-                return known, 0.0
+            if bound <= pure:
+                return bound, 0.0
         return pure, loss.delta
 
     def reservable(self, left):
@@ -139,7 +139,7 @@ def to_text(law):
     return json.dumps({"composition": law.name, **asdict(law)})
 
 
-def of_text(text):
+def from_text(text):
     """Rebuild the filter from the text that `to_text` returned."""
     values = json.loads(text)
     return (RenyiFilter if values.pop("composition") == "renyi" else Sum)(**values)

@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from .composition import (
-    beside_choice,
-    beside_gaussian,
-    beside_pure,
+    compose_choice,
+    compose_gaussian,
+    compose_pure,
     lower_hull,
     many_choices,
-    places_of,
+    padding_of,
     stated_profile,
     two_sided,
 )
@@ -39,34 +39,34 @@ def _joint_epsilon(parts, largest, delta):
     choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     gaussian = [part.event.mu for part in parts if isinstance(part.event, GaussianEvent)]
     # one other event can start with its exact profile; the others count by their (epsilon, delta)
-    known = [part for part in parts if isinstance(part.event, ObjectiveEvent)]
+    exact = [part for part in parts if isinstance(part.event, ObjectiveEvent)]
     stated = [part for part in parts if part.event is None]
-    n_known = 0 if gaussian else 1
-    known, stated = known[:n_known], stated + known[n_known:]
+    n_exact = 0 if gaussian else 1
+    exact, stated = exact[:n_exact], stated + exact[n_exact:]
     left = delta - math.fsum(part.delta for part in stated)
     if not left > 0:
         return math.inf
-    reach = N_STEPS + places_of(choices, mu, step)
-    reach += sum(math.ceil(part.epsilon / step) for part in stated)
-    epsilons = np.arange(reach + 1) * step
-    deltas = np.zeros(reach + 1)  # the profile of no release
+    middle = N_STEPS + padding_of(choices, mu, step)
+    middle += sum(math.ceil(part.epsilon / step) for part in stated)
+    epsilons = np.arange(middle + 1) * step
+    deltas = np.zeros(middle + 1)  # the profile of no release
     if gaussian:
         deltas = GaussianEvent(math.hypot(*gaussian)).profile(epsilons)
-    for part in known:
+    for part in exact:
         deltas = np.minimum(
             part.event.profile(epsilons), stated_profile(part.epsilon, part.delta, epsilons)
         )
     deltas = two_sided(deltas, step)
-    if known:
+    if exact:
         kept = lower_hull(deltas, step)
-        odds = np.exp((np.arange(len(deltas)) - reach) * step)
+        odds = np.exp((np.arange(len(deltas)) - middle) * step)
         deltas = np.interp(odds, odds[kept], deltas[kept])
     for part in stated:
-        deltas = beside_pure(deltas, step, part.epsilon)
-    deltas = beside_gaussian(deltas, step, mu)
+        deltas = compose_pure(deltas, step, part.epsilon)
+    deltas = compose_gaussian(deltas, step, mu)
     for choice in choices:
-        deltas = beside_choice(deltas, step, choice.epsilon, choice.times)
-    fits = deltas[reach : reach + N_STEPS] <= left
+        deltas = compose_choice(deltas, step, choice.epsilon, choice.times)
+    fits = deltas[middle : middle + N_STEPS] <= left
     return step * int(fits.argmax()) if fits.any() else math.inf
 
 

@@ -438,8 +438,12 @@ class PrivacyLoss:
         elif len(members) == 1:
             yield from members[0].outline(depth)
         else:
-            most = "largest of" if len(members) > 2 else "larger of"
-            said = {"sequential": "sum of", "parallel": most, "joint": "together, less than the sum of"}
+            largest = "largest of" if len(members) > 2 else "larger of"
+            said = {
+                "sequential": "sum of",
+                "parallel": largest,
+                "joint": "together, less than the sum of",
+            }
             yield depth, self, said[self.composition]
             for member in members:
                 yield from member.outline(depth + 1)
@@ -495,10 +499,10 @@ def remainder(total, parts):
     if total == math.inf:
         return total
     taken = sum(map(Fraction, parts))
-    rest = float(Fraction(total) - taken)
-    while float(taken + Fraction(rest)) > total:
-        rest = math.nextafter(rest, 0.0)
-    return rest
+    remaining = float(Fraction(total) - taken)
+    while float(taken + Fraction(remaining)) > total:
+        remaining = math.nextafter(remaining, 0.0)
+    return remaining
 
 
 def rounded_up(number):

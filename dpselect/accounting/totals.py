@@ -13,11 +13,11 @@ import numpy as np
 
 from ..utils.validation import check_choice, check_number
 from .composition import (
-    beside_choice,
-    beside_gaussian,
+    compose_choice,
+    compose_gaussian,
     lower_hull,
     many_choices,
-    places_of,
+    padding_of,
     stated_profile,
     two_sided,
 )
@@ -208,8 +208,8 @@ def _own_delta(parts):
 def _concentrated(parts, delta):
     """Return the least total by divergences or Gaussian mechanisms, with some epsilons simply added."""
     parts = sorted(parts, key=lambda part: (part.event is None, part.epsilon))
-    most = sum(part.event is None for part in parts)
-    several = {0, most, *(2**j for j in range(most.bit_length()))}
+    n_apart = sum(part.event is None for part in parts)
+    several = {0, n_apart, *(2**j for j in range(n_apart.bit_length()))}
     return min(_together(parts[: len(parts) - n], parts[len(parts) - n :], delta) for n in several)
 
 
@@ -267,14 +267,14 @@ def _profile(parts, step, n_steps):
     choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     others = [part for part in parts if not isinstance(part.event, ChoiceEvent)]
     # composition with choices shifts epsilons, so the deltas of the others are needed that much farther
-    reach = n_steps + places_of(choices, mu, step)
+    middle = n_steps + padding_of(choices, mu, step)
     # deltas decrease: that of the largest loss bounds those beyond it
-    epsilons = np.minimum(np.arange(reach + 1) * step, LARGEST_LOSS)
+    epsilons = np.minimum(np.arange(middle + 1) * step, LARGEST_LOSS)
     deltas = np.array(_composed(others, step).get_delta_for_epsilon(epsilons))
-    deltas = beside_gaussian(two_sided(deltas, step), step, mu)
+    deltas = compose_gaussian(two_sided(deltas, step), step, mu)
     for choice in choices:
-        deltas = beside_choice(deltas, step, choice.epsilon, choice.times)
-    return deltas[reach:][: n_steps + 1]
+        deltas = compose_choice(deltas, step, choice.epsilon, choice.times)
+    return deltas[middle:][: n_steps + 1]
 
 
 def _composed(parts, step):

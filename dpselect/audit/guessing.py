@@ -207,7 +207,7 @@ def _thresholds(first, second, wrong):
 
 
 def _evidence(right, mistaken, wrong):
-    share = (mistaken + 0.5) / (right + mistaken + 1)
-    gain = share * np.log(share / wrong) + (1 - share) * np.log((1 - share) / (1 - wrong))
+    success = (mistaken + 0.5) / (right + mistaken + 1)
+    gain = success * np.log(success / wrong) + (1 - success) * np.log((1 - success) / (1 - wrong))
     # without evidence, minimise mistakes
-    return np.where(share < wrong, (right + mistaken) * gain, -share)
+    return np.where(success < wrong, (right + mistaken) * gain, -success)

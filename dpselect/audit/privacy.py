@@ -181,9 +181,9 @@ def _features(outputs, float_bits):
     if not float_bits:
         return outputs
     mantissas, exponents = np.frexp(outputs)
-    whole = np.abs(np.ldexp(mantissas, MANTISSA_BITS)).astype(np.int64)
+    mantissa = np.abs(np.ldexp(mantissas, MANTISSA_BITS)).astype(np.int64)
     # exponent of the largest power of two that divides the mantissa
-    trailing = np.log2(np.maximum(whole & -whole, 1))
+    trailing = np.log2(np.maximum(mantissa & -mantissa, 1))
     # exponent of the last nonzero bit of the number
     return np.concatenate([outputs, trailing, exponents - MANTISSA_BITS + trailing], axis=1)
 

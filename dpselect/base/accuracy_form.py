@@ -130,10 +130,10 @@ class SensitivityNoise:
         noise = self._standard(generator, levels)
         # rounding adds to the sensitivity
         scales = np.broadcast_to(self.sensitivity * np.asarray(self.scales), self.shape[-1:])
-        charge = scale_with_rounding(scales, step, 1.0) / self.sensitivity
+        allowance = scale_with_rounding(scales, step, 1.0) / self.sensitivity
 
         def put_noise_on(values, epsilon, unit=None):
-            scaled = charge * (self._scale(levels, epsilon) * noise(epsilon))
+            scaled = allowance * (self._scale(levels, epsilon) * noise(epsilon))
             noisy = release(values, scaled.reshape(np.shape(values)), step, unit)
             # a coarser grid for longer noise, so that each of its cells holds many doubles
             return nearest_multiple(noisy, self._step_at(levels, epsilon))

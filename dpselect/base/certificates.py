@@ -139,7 +139,7 @@ INEXACTNESS = 1e-3
 
 # Largest useful cost of a choice's noise, in the mean loss, the least useful radius of the ball, and one
 # that suffices. Chosen by experiment.
-LARGEST_LOSS, LEAST_REACH, FARTHEST_REACH = 0.035, 2.0, 10.0
+LARGEST_LOSS, LEAST_RADIUS, LARGEST_RADIUS = 0.035, 2.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -216,5 +216,5 @@ def public_reach(n_samples, n_candidates, epsilon):
     A choice among k candidates whose values move by 2 U / n is off by about 2 U ln(k) / (n
     epsilon): this U makes it ``LARGEST_LOSS``. Found by experiment.
     """
-    reach = LARGEST_LOSS * n_samples * epsilon / (2 * math.log(max(n_candidates, 2)))
-    return min(reach, FARTHEST_REACH) if reach >= LEAST_REACH else None
+    radius = LARGEST_LOSS * n_samples * epsilon / (2 * math.log(max(n_candidates, 2)))
+    return min(radius, LARGEST_RADIUS) if radius >= LEAST_RADIUS else None

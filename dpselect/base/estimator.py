@@ -22,7 +22,7 @@ from ..exceptions import (
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
-from ..ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
+from ..ledger import CarriesLedgerMixin, restored_origin, spending, without_spending
 from ..metrics.exact import accuracy, r_squared
 from ..noise import all_finite, as_generator, check_random_state, is_seeded, root_stream
 from ..noise.generators import is_from_search
@@ -76,7 +76,7 @@ def _as_a_release(fit):
         fitted = with_values(self)
         vars(fitted).pop(KEPT, None)
         try:
-            with where_it_came_from(self), usual_settings():
+            with restored_origin(self), usual_settings():
                 _warn_if_logged(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
@@ -129,9 +129,9 @@ class ReleaseMixin(CarriesLedgerMixin):
         return super().get_params() if nested else params  # type: ignore[misc]
 
     def __copy__(self):
-        twin = super().__copy__()
-        share_records(self, twin)
-        return twin
+        duplicate = super().__copy__()
+        share_records(self, duplicate)
+        return duplicate
 
     @property
     def _repr_html_(self):
@@ -266,7 +266,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         loss = self._loss_of_a_fit()
         if groups is not None:
             loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
-        with spending(self, loss) as charge:
+        with spending(self, loss) as reservation:
             first, calibration = self._train(X, y, self.epsilon, self.random_state)
             known = {}
             if loss.epsilon < math.inf:
@@ -282,7 +282,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
                 losses = first.losses(owners, loss.seeded, loss.adjacency)
                 losses.append(replace(loss, epsilon=first.rest))
                 self.privacy_ = jointly(losses, label=loss.label)
-            charge.commit(self.privacy_)
+            reservation.commit(self.privacy_)
         return self
 
     def _train(self, X, y, epsilon, random_state):

@@ -16,7 +16,7 @@ from ..noise import all_finite, as_generator
 from ..utils.parameters import as_fitted
 
 # fraction of epsilon for each number
-SHARE = 1 / 20
+FRACTION = 1 / 20
 
 
 class FirstRelease(ABC):
@@ -29,7 +29,7 @@ class FirstRelease(ABC):
     what : str
         What is released, in words.
     stand_in : object
-        The value with which is planned before any record is read.
+        Placeholder used for planning, before any record is read.
     optional : bool
         Whether None in its place does without it.
     reads_rows : bool
@@ -113,7 +113,7 @@ class Division:
             return math.inf
         # in units in which all parts add up without rounding
         unit = math.ulp(self.epsilon)
-        return math.floor(SHARE * self.epsilon / unit) * unit
+        return math.floor(FRACTION * self.epsilon / unit) * unit
 
     @property
     def rest(self):

@@ -93,18 +93,18 @@ class HistogramNoise:
             return 0.0
         # Chernoff: for every theta in (0, limit), with M the moment generating function of one
         # variable, P(sum <= -t) <= M(theta)^cells exp(-theta t); so any grid of theta will do
-        share = expit(np.linspace(-30.0, 30.0, 3001))
+        fraction = expit(np.linspace(-30.0, 30.0, 3001))
         limit = self.epsilon / SENSITIVITY
         if self.noise == "laplace":
             # on a grid M is smaller, because sinh(st) <= s sinh(t) for s <= 1
-            log_m = -np.log1p(-share) - np.log1p(share)
+            log_m = -np.log1p(-fraction) - np.log1p(fraction)
         else:
             log_m = (
                 2 * np.log(-np.expm1(-limit))
-                - np.log(-np.expm1(-limit * (1 - share)))
-                - np.log(-np.expm1(-limit * (1 + share)))
+                - np.log(-np.expm1(-limit * (1 - fraction)))
+                - np.log(-np.expm1(-limit * (1 + fraction)))
             )
-        bounds = (self.cells.size * log_m - math.log(failure_probability)) / (limit * share)
+        bounds = (self.cells.size * log_m - math.log(failure_probability)) / (limit * fraction)
         return -float(bounds.min())
 
 

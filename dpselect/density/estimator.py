@@ -239,8 +239,8 @@ class DPHistogramDensity(PrivateDensity):
         chosen = np.unravel_index(rng.choice(masses.size, size=n_samples, p=masses), self.density_.shape)
         rows = np.empty((n_samples, len(self.bin_edges_)))
         for j, (edges, bins) in enumerate(zip(self.bin_edges_, chosen)):
-            share = rng.uniform(size=n_samples)
-            rows[:, j] = (1 - share) * edges[bins] + share * edges[bins + 1]
+            position = rng.uniform(size=n_samples)
+            rows[:, j] = (1 - position) * edges[bins] + position * edges[bins + 1]
         return rows
 
     def to_frame(self) -> "DataFrame":

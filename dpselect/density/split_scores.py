@@ -7,13 +7,13 @@ import numpy as np
 
 from ..base.estimator import Trial
 from ..metrics import IntegratedSquaredErrorScore
-from ..records.persons import shares
+from ..records.persons import person_weights
 from ..rows import Parts, block_sum, in_part
 from ..utils.type_aliases import FloatArray, MatrixLike
 from .cells import cell_masses
 
 # bound on the counts in memory
-MOST_COUNTS = 1 << 23
+MAX_COUNTS = 1 << 23
 
 
 def density_split_scores(
@@ -48,7 +48,7 @@ def density_split_scores(
         tiled.check_columns(records.shape.n_features)
     for chain in _chains(cells):
         finest = cells[chain[0]]
-        step = max(1, MOST_COUNTS // (2 * finest.size))
+        step = max(1, MAX_COUNTS // (2 * finest.size))
         for start in range(0, len(scores), step):
             some = range(len(scores))[start : start + step]
             train, test = _counts(records, finest, parts, some)
@@ -87,11 +87,11 @@ def _covers(fine, coarse):
 def _counts(records, cells, parts, some):
     """Count the records of some parts; test records only within the bounds."""
 
-    def count(block, train, test, share=None):
+    def count(block, train, test, weight=None):
         index, inside = cells.index(block), cells.contains(block)
 
         def counted(member):
-            return np.bincount(index[member], None if share is None else share[member], cells.size)
+            return np.bincount(index[member], None if weight is None else weight[member], cells.size)
 
         return (
             np.array([counted(in_part(train, j)) for j in some]),
@@ -99,7 +99,9 @@ def _counts(records, cells, parts, some):
         )
 
     width = records.X.shape[1] + len(parts.train_sizes)
-    counts = block_sum(count, records.X, parts.train, parts.test, *shares(records), row_elements=width)
+    counts = block_sum(
+        count, records.X, parts.train, parts.test, *person_weights(records), row_elements=width
+    )
     return tuple(part.reshape(-1, *cells.shape) for part in counts)
 
 

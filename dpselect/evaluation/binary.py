@@ -26,7 +26,7 @@ SCORE = PROBABILITIES[BIN]
 EVERYTHING = np.ones(2 * N_BINS)
 
 
-def share(values, among):
+def proportion(values, among):
     """Return a function that estimates the mean of `values` over the cells weighted by `among`."""
     return lambda counts, positive: counts.mean(values(positive), among(positive))
 
@@ -61,11 +61,11 @@ def _balanced_accuracy(counts, positive):
 
 
 def _lift(counts, positive):
-    precision, low, high, reach = counts.mean(_label(positive), _predicted(positive), z=Z_OF_TWO)
-    rate, least, most, _ = counts.mean(_label(positive), EVERYTHING, z=Z_OF_TWO)
-    known = (least > 0) & (rate < 2 * least) & (reach <= METRICS["precision"].farthest)
-    rate, least, most = (np.where(known, number, np.nan) for number in (rate, least, most))
-    return precision / rate, low / most, high / least, 0 * rate
+    precision, low, high, margin = counts.mean(_label(positive), _predicted(positive), z=Z_OF_TWO)
+    rate, lower, upper, _ = counts.mean(_label(positive), EVERYTHING, z=Z_OF_TWO)
+    known = (lower > 0) & (rate < 2 * lower) & (margin <= METRICS["precision"].farthest)
+    rate, lower, upper = (np.where(known, number, np.nan) for number in (rate, lower, upper))
+    return precision / rate, low / upper, high / lower, 0 * rate
 
 
 def _calibration_error(counts, positive):
@@ -78,19 +78,19 @@ def points():
 
 
 METRICS = {
-    "accuracy": Metric(share(_right, _all)),
+    "accuracy": Metric(proportion(_right, _all)),
     "balanced_accuracy": Metric(_balanced_accuracy),
-    "precision": Metric(share(_label, _predicted)),
-    "recall": Metric(share(_predicted, _label)),
-    "specificity": Metric(share(lambda positive: 1.0 - positive, lambda positive: 1.0 - LABEL)),
-    "f1": Metric(share(lambda positive: 1.0 * (positive & (LABEL == 1)), _f1_weights)),
+    "precision": Metric(proportion(_label, _predicted)),
+    "recall": Metric(proportion(_predicted, _label)),
+    "specificity": Metric(proportion(lambda positive: 1.0 - positive, lambda positive: 1.0 - LABEL)),
+    "f1": Metric(proportion(lambda positive: 1.0 * (positive & (LABEL == 1)), _f1_weights)),
     "lift": Metric(_lift),
-    "positive_rate": Metric(share(_label, _all)),
-    "selection_rate": Metric(share(_predicted, _all)),
+    "positive_rate": Metric(proportion(_label, _all)),
+    "selection_rate": Metric(proportion(_predicted, _all)),
     "roc_auc": Metric(_auc),
-    "brier": Metric(share(lambda positive: (LABEL - SCORE) ** 2, _all), 0.125),
+    "brier": Metric(proportion(lambda positive: (LABEL - SCORE) ** 2, _all), 0.125),
     "log_loss": Metric(
-        share(lambda positive: -np.log(np.where(LABEL == 1, SCORE, 1 - SCORE)), _all),
+        proportion(lambda positive: -np.log(np.where(LABEL == 1, SCORE, 1 - SCORE)), _all),
         math.log(2) / 2,
     ),
     "calibration_error": Metric(_calibration_error, 0.125),

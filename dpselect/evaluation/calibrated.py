@@ -358,16 +358,16 @@ def _with_confidence(curve, p):
     rows, first = np.arange(len(p)), p.argmax(axis=1)
     confidence = p[rows, first]
     p[rows, first] = 0.0
-    rest = p.sum(axis=1, keepdims=True)
+    others = p.sum(axis=1, keepdims=True)
     # if the others are all 0, divide equally
-    shares = np.where(rest > 0, p / np.where(rest > 0, rest, 1.0), 1 / (p.shape[1] - 1))
-    shares[rows, first] = 0.0
+    rescaled = np.where(others > 0, p / np.where(others > 0, others, 1.0), 1 / (p.shape[1] - 1))
+    rescaled[rows, first] = 0.0
     # the predicted class must keep the largest probability
-    least = (1 + 2.0**-40) * shares.max(axis=1)
+    least = (1 + 2.0**-40) * rescaled.max(axis=1)
     found = np.maximum(np.interp(confidence, *curve), least / (1 + least))
-    shares *= (1 - found)[:, None]
-    shares[rows, first] = found
-    return shares
+    rescaled *= (1 - found)[:, None]
+    rescaled[rows, first] = found
+    return rescaled
 
 
 def _by_label(evaluation):
@@ -394,10 +394,10 @@ def _sigmoid(evaluation):
     def lost(line):
         u = line[0] * z + line[1]
         p = expit(u)
-        rest = (negative + positive) * p - positive
+        residual = (negative + positive) * p - positive
         value = -(positive @ log_expit(u) + negative @ log_expit(-u))
         value += strength / 2 * ((line[0] - 1) ** 2 + line[1] ** 2)
-        slope = np.array([rest @ z, rest.sum()]) + strength * (line - np.array([1.0, 0.0]))
+        slope = np.array([residual @ z, residual.sum()]) + strength * (line - np.array([1.0, 0.0]))
         return value / evaluation.n_records, slope / evaluation.n_records
 
     slope, intercept = minimize(lost, [1.0, 0.0], jac=True, bounds=BOUNDS).x

@@ -58,8 +58,8 @@ class DensityCells:
     @classmethod
     def invented(cls):
         """Return the cells of a density of medium quality, for forecasts."""
-        shares = (np.arange(INVENTED) + 0.5) / INVENTED
-        return cls.of(-np.log(shares), [np.linspace(0.0, 1.0, INVENTED + 1)])
+        relative = (np.arange(INVENTED) + 0.5) / INVENTED
+        return cls.of(-np.log(relative), [np.linspace(0.0, 1.0, INVENTED + 1)])
 
     @property
     def shape(self):
@@ -88,10 +88,10 @@ def _mean(counts, values):
     return value, low, high, np.maximum(below, above) + np.maximum(rounding, 0.0)
 
 
-def _squared_error(counts, shares):
+def _squared_error(counts, relative):
     """Return 2 (mean of the density) / (integral of its square) - 1."""
-    value, low, high, reach = _mean(counts, 2 * shares)
-    return value - 1, low - 1, high - 1, reach
+    value, low, high, margin = _mean(counts, 2 * relative)
+    return value - 1, low - 1, high - 1, margin
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -150,11 +150,11 @@ class DensityEvaluation(Evaluation):
     @property
     def _readers(self) -> Mapping[str, Metric]:
         gains = np.log(np.maximum(self.densities / self.uniform, LEAST_SHARE))
-        shares = self.densities / self.squared_integral
+        relative = self.densities / self.squared_integral
         empty = np.repeat(self.densities[:, 1:] == 0, 2, axis=1).astype(float)
         return {
             "integrated_squared_error": Metric(
-                partial(_squared_error, shares=shares), unit=self.squared_integral
+                partial(_squared_error, relative=relative), unit=self.squared_integral
             ),
             "log_gain": Metric(partial(_mean, values=gains), LONGEST_LOG),
             "zero_density": Metric(partial(_mean, values=empty)),

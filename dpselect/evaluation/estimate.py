@@ -71,8 +71,8 @@ class Metric:
 
     def __call__(self, counts, *asked):
         """Return (value, low, high), NaN where the interval is uninformative."""
-        *numbers, reach = self.read(counts, *asked)
-        return tuple(np.where(reach <= self.farthest, self.unit * number, np.nan) for number in numbers)
+        *numbers, margin = self.read(counts, *asked)
+        return tuple(np.where(margin <= self.farthest, self.unit * number, np.nan) for number in numbers)
 
 
 def columns(name, estimates):

@@ -64,30 +64,30 @@ class NoisyCounts:
         return (size > 0) & (size > FEWEST_DEVIATIONS * np.sqrt(self.noise(weights)))
 
     def mean(self, values, weights, z=Z):
-        """Return (value, low, high, reach) of ``sum(weights values h) / sum(weights h)``.
+        """Return (value, low, high, margin) of ``sum(weights values h) / sum(weights h)``.
 
         Weights lie in [0, 1]. NaN where the denominator does not stand.
         """
         among = weights > 0
-        least, most = values[among].min(), values[among].max()
+        least, upper_end = values[among].min(), values[among].max()
         size, a = self.h @ weights, self.h @ (weights * values)
         stands = self.stands(weights)
         b = np.where(stands, size, 1.0)
         found = a / b
-        r = np.clip(found, least, most)
+        r = np.clip(found, least, upper_end)
         spread = (self.h * weights * (values - r[..., None]) ** 2).sum(axis=-1) / b
-        spread = np.clip(spread, 0.0, (most - r) * (r - least))
+        spread = np.clip(spread, 0.0, (upper_end - r) * (r - least))
 
         def excess(s):
-            tilted = spread + np.maximum((least + most - 2 * r) * (s - r), 0.0)
-            sampling = b * np.minimum(tilted, (most - s) * (s - least))
+            tilted = spread + np.maximum((least + upper_end - 2 * r) * (s - r), 0.0)
+            sampling = b * np.minimum(tilted, (upper_end - s) * (s - least))
             g = weights * (values - s[..., None])
             return (a - s * b) ** 2 - z**2 * (sampling + self.noise(g))
 
-        return figure(stands, found, r, excess, least, most)
+        return figure(stands, found, r, excess, least, upper_end)
 
     def pairs(self, wins):
-        """Return (value, low, high, reach) of the mean of ``wins[j, k]`` over all pairs.
+        """Return (value, low, high, margin) of the mean of ``wins[j, k]`` over all pairs.
 
         A pair is a positive record in bin j and a negative one in bin k.
 
@@ -119,12 +119,12 @@ class NoisyCounts:
         moved = self.variance * (wins.sum() - s * wins.size) / self.moved
         return ((p @ wins) * n).sum(axis=-1) - s * p.sum(axis=-1) * n.sum(axis=-1) + moved
 
-    def share_of_variance(self, errors, y, squares, most):
-        """Return (value, low, high, reach) of ``sum(errors h)`` over the variation of y, and the latter.
+    def share_of_variance(self, errors, y, squares, upper_end):
+        """Return (value, low, high, margin) of ``sum(errors h)`` over the variation of y, and that.
 
         The variation is the sum of squared deviations of y.
 
-        `squares` are those of y. What exceeds `most` is cut off.
+        `squares` are those of y. What exceeds `upper_end` is cut off.
         """
         size = self.h.sum(axis=-1)
         stands = self.stands(np.ones(self.h.shape[-1]))
@@ -138,17 +138,17 @@ class NoisyCounts:
         total = np.where(stands, total, 1.0)
         lost = self.h @ errors
         found = lost / total
-        inside = np.clip(found, 0.0, most)
+        inside = np.clip(found, 0.0, upper_end)
 
         def excess(s):
             g = errors - s[..., None] * deviations
             drawn = (self.h * g**2).sum(axis=-1) - (self.h * g).sum(axis=-1) ** 2 / size
             return (lost - s * total) ** 2 - Z**2 * (np.maximum(drawn, 0.0) + self.noise(g))
 
-        return *figure(stands, found, inside, excess, 0.0, most), total
+        return *figure(stands, found, inside, excess, 0.0, upper_end), total
 
     def absolute_sum(self, rows):
-        """Return (value, low, high, reach) of ``sum_i |rows[i] h| / sum(h)``; rows share no cell."""
+        """Return (value, low, high, margin) of ``sum_i |rows[i] h| / sum(h)``; rows share no cell."""
         everything = np.ones(self.h.shape[-1])
         stands = self.stands(everything)
         size = np.where(stands, self.h.sum(axis=-1), 1.0)[..., None]
@@ -175,15 +175,15 @@ def pair_variance(s, P, N):
     return s * (1 - s) + more_P * two_positives + more_N * two_negatives
 
 
-def figure(stands, found, inside, excess, least, most):
-    """Return value, low, high and reach; the interval ends where `excess` turns positive.
+def figure(stands, found, inside, excess, least, upper_end):
+    """Return value, low, high and margin; the interval ends where `excess` turns positive.
 
-    The reach is the longer distance from what was `found`, which may lie beyond the ends of the range:
+    The margin is the longer distance from what was `found`, which may lie beyond the ends of the range:
     they cut off one side only.
     """
-    low, high = _turn(excess, inside, least), _turn(excess, inside, most)
-    reach = np.maximum(high - found, found - low)
-    return tuple(np.where(stands, number, np.nan) for number in (inside, low, high, reach))
+    low, high = _turn(excess, inside, least), _turn(excess, inside, upper_end)
+    margin = np.maximum(high - found, found - low)
+    return tuple(np.where(stands, number, np.nan) for number in (inside, low, high, margin))
 
 
 def _turn(excess, inside, end):

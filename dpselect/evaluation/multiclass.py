@@ -24,7 +24,7 @@ EDGES = np.array([0.0, 0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99,
 # relative error of a log loss due to binning
 ROUNDING = 0.03
 # largest probability of a label that is not predicted
-MOST_OF_ANOTHER = 0.5
+MAX_OF_OTHERS = 0.5
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class MulticlassCells:
         """Return the first bin and the number of bins for labels that are predicted, or not."""
         if not self.calibrated_scores:
             return 0, 1
-        last = np.searchsorted(EDGES, MOST_OF_ANOTHER)
+        last = np.searchsorted(EDGES, MAX_OF_OTHERS)
         # the predicted label has a probability of at least 1 / K
         first = np.searchsorted(EDGES, 1 / len(self.classes), side="right") - 1
         n = len(EDGES) - 1
@@ -108,8 +108,8 @@ def _mean(values, weights):
 
 
 def _loss(counts, values):
-    value, low, high, reach = counts.mean(values, np.ones(len(values)))
-    return value, low * (1 - ROUNDING), high * (1 + ROUNDING), reach
+    value, low, high, margin = counts.mean(values, np.ones(len(values)))
+    return value, low * (1 - ROUNDING), high * (1 + ROUNDING), margin
 
 
 def _mean_of_recalls(counts, right, labels):
@@ -119,8 +119,8 @@ def _mean_of_recalls(counts, right, labels):
     K = len(labels)
     below = np.sqrt(sum((value - low) ** 2 for value, low, _, _ in found)) / K
     above = np.sqrt(sum((high - value) ** 2 for value, _, high, _ in found)) / K
-    reach = np.sqrt(sum(reach**2 for *_, reach in found)) / K
-    return value, value - below, value + above, reach
+    margin = np.sqrt(sum(margin**2 for *_, margin in found)) / K
+    return value, value - below, value + above, margin
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)

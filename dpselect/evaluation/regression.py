@@ -133,11 +133,11 @@ class RegressionCells:
 
     def index(self, predictions, y):
         """Return the cell of each record."""
-        predicted, target = self._share(predictions), self._share(y)
+        predicted, target = self._position(predictions), self._position(y)
         error = np.searchsorted(ERROR_EDGES[1:-1], target - predicted, side="left")
         return table()[2][error, np.searchsorted(PREDICTION_EDGES[1:-1], predicted, side="left")]
 
-    def _share(self, numbers):
+    def _position(self, numbers):
         """Return the position of numbers in the range as a fraction; NaN counts as its lower end."""
         low, high = self.target_range
         numbers = np.where(np.isnan(numbers), low, np.clip(numbers, low, high))
@@ -146,20 +146,20 @@ class RegressionCells:
 
 def _mean_error(counts):
     values = moments()["error"]
-    value, low, high, reach = counts.mean(values, np.ones(len(values)))
+    value, low, high, margin = counts.mean(values, np.ones(len(values)))
     allowance = MEAN_ALLOWANCE + FINEST * _too_fine(counts)
-    return value, low - allowance, high + allowance, reach + allowance
+    return value, low - allowance, high + allowance, margin + allowance
 
 
 def _size_of_errors(counts, name, power=1):
     """Return the mean of a size of errors, which is unreliable if most are in the bin around 0."""
     values = moments()[name]
-    value, low, high, reach = counts.mean(values, np.ones(len(values)))
-    even, share = values[_around_0()].mean(), _too_fine(counts)
-    below, above = share * even, share * (FINEST**power - even)
+    value, low, high, margin = counts.mean(values, np.ones(len(values)))
+    even, fraction = values[_around_0()].mean(), _too_fine(counts)
+    below, above = fraction * even, fraction * (FINEST**power - even)
     low = np.maximum(low - below, 0.0) * (1 - SIZE_ALLOWANCE) ** power
     high = (high + above) * (1 + SIZE_ALLOWANCE) ** power
-    return value, low, high, reach + np.maximum(below, above)
+    return value, low, high, margin + np.maximum(below, above)
 
 
 def _around_0():
@@ -174,26 +174,26 @@ def _too_fine(counts, weights=1.0):
 
 
 def _root_mean_square(counts):
-    value, low, high, reach = _size_of_errors(counts, "squared", power=2)
-    root, least, most = (np.sqrt(np.maximum(number, 0.0)) for number in (value, low, high))
+    value, low, high, margin = _size_of_errors(counts, "squared", power=2)
+    root, least, upper = (np.sqrt(np.maximum(number, 0.0)) for number in (value, low, high))
     # without the clipping at 0
-    above, below = np.sqrt(np.maximum(value, 0.0) + reach) - root, np.maximum(value - reach, 0.0)
+    above, below = np.sqrt(np.maximum(value, 0.0) + margin) - root, np.maximum(value - margin, 0.0)
     # rmse >= mae: where noise reverses this, use the mae for both
     size, *_, far = _size_of_errors(counts, "absolute")
     raised = np.where(far <= FARTHEST, np.maximum(size, root), root)
-    reach = np.maximum(above, root - np.sqrt(below)) + raised - root
-    return raised, least, np.maximum(most, raised), reach
+    margin = np.maximum(above, root - np.sqrt(below)) + raised - root
+    return raised, least, np.maximum(upper, raised), margin
 
 
 def _r_squared(counts):
     m = moments()
-    lost, low, high, reach, total = counts.share_of_variance(
+    lost, low, high, margin, total = counts.share_of_variance(
         m["squared"], m["target"], m["squared_target"], WORST
     )
     # predictions need not be uniform in their bins
     rounding = ROUNDING * lost * np.maximum(counts.h @ m["rounding"], 0.0) / total
-    reach = np.where(_too_fine(counts) > 0, np.inf, reach + rounding)
-    return 1 - lost, 1 - high - rounding, np.minimum(1 - low + rounding, 1.0), reach
+    margin = np.where(_too_fine(counts) > 0, np.inf, margin + rounding)
+    return 1 - lost, 1 - high - rounding, np.minimum(1 - low + rounding, 1.0), margin
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -285,6 +285,6 @@ class RegressionEvaluation(Evaluation):
 
 
 def _mean_of(counts, values, weights, fine):
-    value, low, high, reach = counts.mean(values, weights)
+    value, low, high, margin = counts.mean(values, weights)
     unseen = fine * _too_fine(counts, weights)
-    return value, low - unseen, high + unseen, reach + unseen
+    return value, low - unseen, high + unseen, margin + unseen

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.estimator import warn_if_seeded
-from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
+from ..ledger import PrivacyLedger, spending, warn_if_uncharged
 from ..metrics.score import with_labels
 from ..noise import (
     as_generator,
@@ -31,9 +31,9 @@ from ..records.persons import adjacency_of, cell_counts, check_one_label_a_row
 from ..records.records import as_targets, one_label_a_row, public_classes
 from ..records.training import (
     holds_training_records,
-    model_not_counted,
+    uncounted_loss_note,
     warn_of_training_records,
-    without_looking,
+    without_training_warning,
 )
 from ..rows import align, as_lazy, in_memory, n_rows, on_labels
 from ..utils.type_aliases import Estimator, MatrixLike
@@ -177,8 +177,8 @@ def evaluate(
             "evaluate add up, and its figures are too good; evaluate records that took no part in "
             "training.",
         )
-    warn_if_nobody_pays(plan, model, "evaluate")
-    with spending(plan, plan.loss), without_looking():
+    warn_if_uncharged(plan, model, "evaluate")
+    with spending(plan, plan.loss), without_training_warning():
         return plan.evaluate(model, X, y, by, groups)
 
 
@@ -222,7 +222,7 @@ class EvaluationPlan:
             adjacency=adjacency_of(self.persons),
             label=(
                 f"evaluate: {math.prod(self.shape)} counts of {what}; "
-                f"{model_not_counted(self.of_training_records)}"
+                f"{uncounted_loss_note(self.of_training_records)}"
             ),
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
@@ -239,12 +239,12 @@ class EvaluationPlan:
         if groups is not None:
             # later errors may disclose the number of labels
             check_one_label_a_row(X, y)
-        held = HeldRecords(X, self._checked(y), groups)
+        held_out = HeldRecords(X, self._checked(y), groups)
         if self.levels:
-            by = groups_of(by, self.levels, held.n_rows)
-        counts = held.evaluate_quietly(partial(self._counts, model, by=by, persons=held.persons))
+            by = groups_of(by, self.levels, held_out.n_rows)
+        counts = held_out.evaluate_quietly(partial(self._counts, model, by=by, persons=held_out.persons))
         noise = self.standard_noise(len(counts))
-        return self.read(release(counts, noise, self.step), len(held))
+        return self.read(release(counts, noise, self.step), len(held_out))
 
     def standard_noise(self, size):
         """Return the noise of the counts: integers, or on a grid for fractions of persons."""

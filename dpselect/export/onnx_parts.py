@@ -113,9 +113,9 @@ def _arcsinh(graph, x):
     # scaled, so that squares of large numbers do not overflow
     size = graph.Abs(x)
     unit = graph.Max(size, np.float64(1))
-    share, one = graph.Div(size, unit), graph.Div(np.float64(1), unit)
-    root = graph.Sqrt(graph.Add(graph.Mul(share, share), graph.Mul(one, one)))
-    value = graph.Add(graph.Log(unit), graph.Log(graph.Add(share, root)))
+    scaled, one = graph.Div(size, unit), graph.Div(np.float64(1), unit)
+    root = graph.Sqrt(graph.Add(graph.Mul(scaled, scaled), graph.Mul(one, one)))
+    value = graph.Add(graph.Log(unit), graph.Log(graph.Add(scaled, root)))
     return graph.Mul(graph.Sign(x), value)
 
 

@@ -233,8 +233,8 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         parts = [take_part(X, Weighted.of(y, None, number), part) for part in split]
         order = np.random.default_rng(stream.child("order").integer())
         fit_and_score = with_config(_fit_and_score)
-        with spending(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
-            charge.begin()
+        with spending(self, loss) as reservation, Parallel(n_jobs=self.n_jobs) as parallel:
+            reservation.begin()
 
             def scores(candidates):
                 return parallel(
@@ -245,7 +245,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
             chosen, improvements = forward_selection(
                 scores, answers.answer, n_features, n_target, float(score.width), order.permutation
             )
-        self._tell_if_stopped(len(chosen), n_target, answers.epsilon)
+        self._report_early_stop(len(chosen), n_target, answers.epsilon)
         self.order_ = np.array(chosen)
         self.improvements_ = np.array(improvements)
         self.support_ = np.isin(np.arange(n_features), self.order_)
@@ -254,7 +254,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         self.privacy_ = loss
         return self
 
-    def _tell_if_stopped(self, n_chosen, n_target, epsilon):
+    def _report_early_stop(self, n_chosen, n_target, epsilon):
         remedy = "write a larger budget or threshold, or a smaller noise_rate"
         if n_chosen == 0:
             raise BudgetExceededError(
@@ -289,7 +289,7 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
     scores : callable
         Maps a list of lists of columns to a list of pairs (training score, holdout score).
     answer : callable
-        ``answer(train, held, width)`` answers a question of this width from its two values; as
+        ``answer(train, holdout, width)`` answers a question of this width from its two values; as
         :meth:`dpselect.mechanisms.reusable_holdout.ReusableHoldout.answer`.
     n_features, n_steps : int
         How many columns there are, and how many are to be selected.
@@ -327,7 +327,7 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
 
 def _fit_and_score(model, score, columns, *parts):
     """Fit on the training records; return the exact scores on them and on the held-out ones."""
-    train, held = ((X[:, columns], *split_groups(y)) for X, y in parts)
+    train, holdout = ((X[:, columns], *split_groups(y)) for X, y in parts)
     with without_spending():
         model.fit(*train[:2])
-    return both_scores(score, model, HeldRecords(*train), HeldRecords(*held))
+    return both_scores(score, model, HeldRecords(*train), HeldRecords(*holdout))

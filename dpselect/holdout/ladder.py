@@ -134,8 +134,8 @@ class Ladder(ReleaseMixin, BaseEstimator):
             label=f"{type(self).__name__}: exact comparisons of holdout losses",
         )
         with spending(self, loss):
-            self._held = HeldRecords(X, y, groups)
-            self._best_losses = np.zeros(len(self._held))
+            self._holdout = HeldRecords(X, y, groups)
+            self._best_losses = np.zeros(len(self._holdout))
             self.best_loss_ = math.inf
             self.n_submissions_ = self.n_accepted_ = 0
             self.privacy_ = loss
@@ -161,7 +161,7 @@ class Ladder(ReleaseMixin, BaseEstimator):
             If the function does not return one number for each record, or fails.
         """
         check_is_fitted(self)
-        losses = self._held.values(function, missing=1.0)
+        losses = self._holdout.values(function, missing=1.0)
         self.n_submissions_ += 1
         loss, n = float(losses.mean()), len(losses)
         if self.step is None:

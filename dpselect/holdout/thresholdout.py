@@ -171,14 +171,14 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
                 f"{given} was given without {other}, and means over persons do not compare with means "
                 f"over rows; write {other}=..., or leave {given} out."
             )
-        train, held = HeldRecords(X, y, groups), HeldRecords(X_holdout, y_holdout, groups_holdout)
+        train, holdout = HeldRecords(X, y, groups), HeldRecords(X_holdout, y_holdout, groups_holdout)
         warn_if_seeded(self)
-        answers = make_answers(self, len(held), self.random_state)
-        loss = thresholdout_loss(self, answers, held.persons is not None)
-        with spending(self, loss) as charge:
+        answers = make_answers(self, len(holdout), self.random_state)
+        loss = thresholdout_loss(self, answers, holdout.persons is not None)
+        with spending(self, loss) as reservation:
             # answers will be released later, so the loss counts from now on
-            charge.begin()
-            self._train, self._held, self._answers = train, held, answers
+            reservation.begin()
+            self._train, self._holdout, self._answers = train, holdout, answers
             self.privacy_ = loss
         return self
 
@@ -207,7 +207,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         check_is_fitted(self)
         self._answers.refuse_if_spent()
         train = self._train.values(function, quietly=False).mean()
-        return self._answers.answer(float(train), float(self._held.values(function).mean()))
+        return self._answers.answer(float(train), float(self._holdout.values(function).mean()))
 
     def score(self, estimator: Estimator, scoring: str | Score = "accuracy") -> float:
         """Answer the score of an estimator that was fitted on the training records.
@@ -240,10 +240,10 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         check_is_fitted(self)
         self._answers.refuse_if_spent()
         score = bounded_score(scoring)
-        if self._held.persons is not None:
+        if self._holdout.persons is not None:
             check_weighs_persons(score)
-        train, held = both_scores(score, estimator, self._train, self._held)
-        return self._answers.answer(train, held, float(score.width))
+        train, holdout = both_scores(score, estimator, self._train, self._holdout)
+        return self._answers.answer(train, holdout, float(score.width))
 
     @property
     def uses_(self) -> int:
@@ -331,7 +331,7 @@ def bounded_score(scoring):
     return score
 
 
-def both_scores(score, estimator, train, held):
+def both_scores(score, estimator, train, holdout):
     """Return the exact scores of a fitted estimator on training and holdout records.
 
     Parameters
@@ -355,7 +355,7 @@ def both_scores(score, estimator, train, held):
         given = {} if records.persons is None else {"sample_weight": records.persons.weight}
         return lambda X, y: float(score(estimator, X, y, **given))
 
-    found = train.evaluate(of(train)), held.evaluate_quietly(of(held))
+    found = train.evaluate(of(train)), holdout.evaluate_quietly(of(holdout))
     if not np.isfinite(found).all():
         raise ValueError(
             "The score is not finite, so no noise hides which records made it so; score models "

@@ -90,11 +90,11 @@ class EvaluationRocDisplay(Display):
         return cls(curve=found.roc_curve(), roc_auc=found.metric("roc_auc"), name=_named(found, name))
 
     def _draw(self, ax):
-        curve, told = self.curve, ~np.isnan(self.curve["recall"] + self.curve["false_positive_rate"])
+        curve, known = self.curve, ~np.isnan(self.curve["recall"] + self.curve["false_positive_rate"])
 
         def line(rate, recall):
             # thresholds increase, so both rates decrease
-            return np.array([1.0, *curve[rate][told], 0.0]), np.array([1.0, *curve[recall][told], 0.0])
+            return np.array([1.0, *curve[rate][known], 0.0]), np.array([1.0, *curve[recall][known], 0.0])
 
         area = "" if self.roc_auc.empty else f"AUC = {self.roc_auc}"
         label = " ".join(filter(None, (self.name, f"({area})" if self.name and area else area)))
@@ -184,13 +184,13 @@ class EvaluationCalibrationDisplay(Display):
         return cls(curve=found.calibration_curve(), unit=unit, name=_named(found, name))
 
     def _draw(self, ax):
-        curve, told = self.curve, ~np.isnan(self.curve["predicted"] + self.curve["observed"])
+        curve, known = self.curve, ~np.isnan(self.curve["predicted"] + self.curve["observed"])
 
         def errors(name):
-            value = curve[name][told]
-            return [value - curve[name + "_low"][told], curve[name + "_high"][told] - value]
+            value = curve[name][known]
+            return [value - curve[name + "_low"][known], curve[name + "_high"][known] - value]
 
-        predicted, observed = curve["predicted"][told], curve["observed"][told]
+        predicted, observed = curve["predicted"][known], curve["observed"][known]
         self.points_ = ax.errorbar(
             predicted,
             observed,

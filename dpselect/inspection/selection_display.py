@@ -11,7 +11,7 @@ from ..model_selection.plan import SelectionPlan
 from .display import Display
 
 # more candidates than these are numbered, not named
-MOST_NAMES = 30
+MAX_NAMES = 30
 
 
 class StabilitySearchDisplay(Display):
@@ -91,7 +91,7 @@ class StabilitySearchDisplay(Display):
     @property
     def names(self) -> list[str]:
         """list of str : Short names of the candidates."""
-        if len(self.plan.params) > MOST_NAMES:
+        if len(self.plan.params) > MAX_NAMES:
             return [str(i) for i in range(len(self.plan.params))]
         return [
             ", ".join(f"{name.rpartition('__')[2]}={_short(value)}" for name, value in params.items())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # points between bounds; odd, to include the middle
 N_POINTS, N_POINTS_OF_A_PAIR = 101, 41
-MOST_LEVELS = 24  # in one plot
+MAX_LEVELS = 24  # in one plot
 # half-width of bands, in upper bounds on the noise's standard deviation
 DEVIATIONS = 2
 WIDTH, HEIGHT, LEVEL_HEIGHT = 3.4, 2.6, 0.22  # inches
@@ -358,7 +358,7 @@ def _unit(model, target):
 
 
 def _height(drawn):
-    levels = min(len(drawn.effect), MOST_LEVELS) if _is_listed(drawn.term) else 0
+    levels = min(len(drawn.effect), MAX_LEVELS) if _is_listed(drawn.term) else 0
     return max(HEIGHT, LEVEL_HEIGHT * levels + 0.8)
 
 
@@ -384,7 +384,7 @@ def _draw(ax, drawn, limit, unit):
 def _draw_levels(ax, drawn):
     """Draw a bar for each level, or only for those with the largest effects."""
     (values,) = drawn.values
-    shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MOST_LEVELS])
+    shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MAX_LEVELS])
     places = np.arange(len(shown))
     error = None if drawn.noise is None else DEVIATIONS * drawn.noise[shown]
     ax.barh(places, drawn.effect[shown], height=0.7, color="tab:blue", xerr=error, ecolor="0.3")
@@ -413,11 +413,11 @@ def _draw_curve(ax, drawn):
     names = [f"{tick:g}" if abs(tick) < 1e4 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks]
     if gap.any():
         low, high = transform(column.low), transform(column.high)
-        beside = float(inverse(high + 0.12 * (high - low)))
+        at_right = float(inverse(high + 0.12 * (high - low)))
         error = None if drawn.noise is None else DEVIATIONS * drawn.noise[gap]
-        ax.errorbar([beside], drawn.effect[gap], yerr=error, fmt="o", color="tab:blue", ecolor="0.3")
+        ax.errorbar([at_right], drawn.effect[gap], yerr=error, fmt="o", color="tab:blue", ecolor="0.3")
         near = [tick for tick in ticks if transform(tick) > high - 0.1 * (high - low)]
-        ticks, names = [*ticks, beside], [*names, "missing"]
+        ticks, names = [*ticks, at_right], [*names, "missing"]
         names = ["" if tick in near else name for tick, name in zip(ticks, names)]
     ax.set_xticks(ticks, names, fontsize="small")
     ax.minorticks_off()
@@ -441,9 +441,9 @@ def _ticks(column):
 def _draw_image(ax, drawn, limit, unit):
     """Draw an image over two columns, without their gaps."""
     first, second = drawn.values
-    whole = ~(np.isnan(first) | np.isnan(second))
-    x, y = np.unique(first[whole]), np.unique(second[whole])
-    image = drawn.effect[whole].reshape(len(x), len(y)).T
+    complete = ~(np.isnan(first) | np.isnan(second))
+    x, y = np.unique(first[complete]), np.unique(second[complete])
+    image = drawn.effect[complete].reshape(len(x), len(y)).T
     mesh = ax.pcolormesh(
         x, y, image, cmap="coolwarm", vmin=-limit, vmax=limit, shading="gouraud", rasterized=True
     )

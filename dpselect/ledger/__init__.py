@@ -2,11 +2,11 @@
 
 from .access import LedgerAccessError
 from .budget_file import how_losses_add_up
-from .carrying import CarriesLedgerMixin, where_it_came_from
+from .carrying import CarriesLedgerMixin, restored_origin
 from .entry import LedgerEntry
-from .inner import refuse_inner_ledger, warn_if_nobody_pays
+from .inner import refuse_inner_ledger, warn_if_uncharged
 from .ledger import PrivacyLedger, Reservation
-from .on_disk import is_of_a_ledger
+from .on_disk import is_ledger_file
 from .spending import current_ledger, spending, without_spending
 
 __all__ = [
@@ -17,10 +17,10 @@ __all__ = [
     "Reservation",
     "current_ledger",
     "how_losses_add_up",
-    "is_of_a_ledger",
+    "is_ledger_file",
     "refuse_inner_ledger",
     "spending",
-    "warn_if_nobody_pays",
-    "where_it_came_from",
+    "warn_if_uncharged",
+    "restored_origin",
     "without_spending",
 ]

@@ -17,7 +17,7 @@ PATIENCE = 60.0
 TICK = 0.05
 # A fork waits until no other thread has a file open: the child would inherit an open connection
 # without its locks, so its commits could be lost.
-_at_rest = lock_that_forks_wait_for()
+_fork_lock = lock_that_forks_wait_for()
 
 
 class LedgerAccessError(OSError):
@@ -28,7 +28,7 @@ class LedgerAccessError(OSError):
 def making(path, name):
     """Yield an exclusive connection to a new file, which gets its name as a ledger later."""
     # let SQLite create the file: closing a descriptor here would release locks of other threads
-    with _explained(name, "made"), _at_rest, closing(_connect(path, "rwc")) as connection:
+    with _explained(name, "made"), _fork_lock, closing(_connect(path, "rwc")) as connection:
         _begin_to_write(connection)
         yield connection
 
@@ -37,7 +37,7 @@ def making(path, name):
 def writing(path):
     """Yield an exclusive connection that writes a ledger; uncommitted changes are rolled back."""
     _refuse_what_is_no_ledger(path)
-    with _explained(path, "written"), _at_rest, closing(_connect(path, "rw")) as connection:
+    with _explained(path, "written"), _fork_lock, closing(_connect(path, "rw")) as connection:
         _begin_to_write(connection)
         yield connection
 
@@ -52,7 +52,7 @@ def _begin_to_write(connection):
 def reading(path):
     """Yield a connection that reads a snapshot of a ledger, while others may write it."""
     _refuse_what_is_no_ledger(path)
-    with _explained(path, "read"), _at_rest:
+    with _explained(path, "read"), _fork_lock:
         if os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
             with closing(_connect(path, "rw")) as connection:
                 connection.execute("BEGIN")
@@ -142,7 +142,7 @@ def _why(path, what, error):
     )
 
 
-def refuse_what_is_no_file(path):
+def check_is_file(path):
     """Refuse a path that cannot be a file."""
     if "\0" in path:
         raise ValueError(
@@ -156,7 +156,7 @@ def refuse_what_is_no_file(path):
 
 
 def _refuse_what_is_no_ledger(path):
-    refuse_what_is_no_file(path)
+    check_is_file(path)
     if not os.path.exists(path):
         raise FileNotFoundError(
             f"The ledger at {path} is gone, so nothing can be counted; restore it before anything is "
@@ -170,7 +170,7 @@ def _refuse_second_name(path):
     try:
         names = os.stat(path).st_nlink
         if names > 1:
-            _end_unfinished_names(path)
+            _remove_temporary_name(path)
             names = os.stat(path).st_nlink
     except OSError:
         return
@@ -182,7 +182,7 @@ def _refuse_second_name(path):
         )
 
 
-def _end_unfinished_names(path):
+def _remove_temporary_name(path):
     """Remove the temporary name of this file: its maker removes it too, unless it has died."""
     for other in Path(os.path.realpath(path)).parent.glob(f"{UNFINISHED}*"):
         with suppress(FileNotFoundError):

@@ -14,9 +14,9 @@ from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
-from ..accounting.filters import of_text, to_text
+from ..accounting.filters import from_text, to_text
 from ..accounting.privacy_loss import KINDS, PrivacyLoss
-from .access import UNFINISHED, making, no_ledger, reading, refuse_what_is_no_file, writing
+from .access import UNFINISHED, check_is_file, making, no_ledger, reading, writing
 from .amounts import exact, exact_sum, fits, left_of
 from .open_blocks import block
 
@@ -77,7 +77,7 @@ def new_file(path, epsilon, delta, adjacency, law):
     The file gets its name when it is whole, and only if no file has it, before and after the block: any
     file at `path`, even an empty one, may be the remains of a ledger.
     """
-    refuse_what_is_no_file(path)
+    check_is_file(path)
     # SQLite keeps its journal beside the real file, not beside a symbolic link
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
@@ -133,7 +133,7 @@ class BudgetFile:
     def law(self):
         """Sum or RenyiFilter : Filter that decides how losses count, and when the budget is spent."""
         try:
-            law = of_text(self._row("SELECT law FROM budget")[0])
+            law = from_text(self._row("SELECT law FROM budget")[0])
         except (ValueError, TypeError, KeyError, AttributeError):
             raise self._was_changed("how its losses add up cannot be read") from None
         if not law.is_of_budget(*map(float, self.budget)):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..config import carried_config, get_config
 from ..utils.processes import this_process
 from .open_blocks import block
-from .spending import Origin, coming_from, has_ended, open_here, opener
+from .spending import Origin, has_ended, open_here, opening_process, spending_from
 
 # attribute of an unpickled estimator: its Origin
 ORIGIN = "_origin"
@@ -29,12 +29,12 @@ _withheld = ContextVar("withheld", default="")
 
 
 @block
-def where_it_came_from(estimator):
+def restored_origin(estimator):
     """Enter the ledger and the mode in which an estimator was pickled, if it was."""
     origin = vars(estimator).get(ORIGIN)
     with ExitStack() as stack:
         if origin is not None:
-            stack.enter_context(coming_from(origin))
+            stack.enter_context(spending_from(origin))
             stack.enter_context(carried_config(origin.strict))
         yield
 
@@ -55,35 +55,35 @@ class CarriesLedgerMixin:
     def __reduce_ex__(self, protocol: Any) -> Any:
         origin = self._origin_now()
         reduced: Any = super().__reduce_ex__(protocol)
-        make, arguments, state, *rest = reduced
+        make, arguments, state, *others = reduced
         state = {name: part for name, part in (state or {}).items() if name not in (ORIGIN, WITHHELD)}
         if origin == Origin():
-            return (make, arguments, state, *rest)
+            return (make, arguments, state, *others)
         if origin.withheld:
-            state = _told_nothing(state, origin.withheld)
-        return (_arrive, (origin, make, arguments), state, *rest)
+            state = _without_ledgers(state, origin.withheld)
+        return (_unpickle, (origin, make, arguments), state, *others)
 
     def _origin_now(self):
         """Return the Origin to store in a pickle that is made now."""
         withheld = vars(self).get(WITHHELD)
         if withheld is None and _is_fitted(self):
-            withheld = opener() or vars(self).get(ORIGIN, Origin()).withheld
+            withheld = opening_process() or vars(self).get(ORIGIN, Origin()).withheld
         if withheld is None and has_ended(vars(self).get(ORIGIN, Origin())):
             # it came back from a worker, maybe as a part of a release
             withheld = this_process().identity
         if withheld is not None:
             return Origin(withheld=withheld)
-        with where_it_came_from(self):
+        with restored_origin(self):
             return replace(open_here(), strict=get_config()["strict"])
 
     def __copy__(self):
         return _copied(self, super().__reduce_ex__(4), lambda part: part)
 
     def __deepcopy__(self, memo):
-        twin = _copied(self, super().__reduce_ex__(4), lambda part: deepcopy(part, memo))
+        duplicate = _copied(self, super().__reduce_ex__(4), lambda part: deepcopy(part, memo))
         if _withheld.get():
-            vars(twin)[WITHHELD] = _withheld.get()
-        return twin
+            vars(duplicate)[WITHHELD] = _withheld.get()
+        return duplicate
 
     @property
     def __sklearn_clone__(self) -> Callable[[], Any]:
@@ -95,9 +95,9 @@ class CarriesLedgerMixin:
     def _clone_with_origin(self):
         made_here = copy(self)
         del vars(made_here)[ORIGIN]
-        twin = clone(made_here)
-        vars(twin)[ORIGIN] = vars(self)[ORIGIN]
-        return twin
+        duplicate = clone(made_here)
+        vars(duplicate)[ORIGIN] = vars(self)[ORIGIN]
+        return duplicate
 
 
 def _is_fitted(estimator):
@@ -108,7 +108,7 @@ def _is_fitted(estimator):
     return True
 
 
-def _told_nothing(state, process):
+def _without_ledgers(state, process):
     """Copy a state without the ledgers of the estimators in it, which need not be fitted."""
     before = _withheld.set(process)
     try:
@@ -119,12 +119,12 @@ def _told_nothing(state, process):
 
 def _copied(estimator, reduced, copied):
     make, arguments, state, *_ = reduced
-    twin = make(*map(copied, arguments))
-    twin.__setstate__(copied(state))
-    return twin
+    duplicate = make(*map(copied, arguments))
+    duplicate.__setstate__(copied(state))
+    return duplicate
 
 
-def _arrive(origin, make, arguments):
+def _unpickle(origin, make, arguments):
     """Make an unpickled object, whose state follows, and store its Origin."""
     estimator = make(*arguments)
     if origin.withheld != this_process().identity:

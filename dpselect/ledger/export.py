@@ -4,7 +4,7 @@ import json
 import math
 from datetime import datetime
 
-from ..accounting.filters import of_text, to_text
+from ..accounting.filters import from_text, to_text
 from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .amounts import exact, fits
 from .budget_file import COLUMNS, counted_loss
@@ -42,7 +42,7 @@ def read_json(text):
         ids = [LedgerEntry.of(row).id for row in rows]
         in_order = ids == sorted(set(ids)) and all(0 < i < 2**53 for i in ids)
         is_budget = budget[0] > 0 and 0 <= budget[1] < 1
-        law = of_text(json.dumps(given["law"]))
+        law = from_text(json.dumps(given["law"]))
         if not (in_order and is_budget and law.is_of_budget(*budget)):
             raise ValueError
         counted = [law.amounts(counted_loss(dict(zip(COLUMNS, row)), law)) for row in rows]

@@ -14,7 +14,7 @@ def refuse_inner_ledger(estimator, payer):
         )
 
 
-def warn_if_nobody_pays(release, model, name):
+def warn_if_uncharged(release, model, name):
     """Warn if no ledger is charged for a release about a model that was fitted with one."""
     if current_ledger(release) is None and not is_included() and _inner_ledgers(model):
         warn_caller(

@@ -11,10 +11,10 @@ BEGINNINGS = (
     b"\x37\x7f\x06\x83",
     b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
 )
-BESIDE = ("-wal", "-shm", "-journal")
+SUFFIXES = ("-wal", "-shm", "-journal")
 
 
-def is_of_a_ledger(path: PathLike) -> bool:
+def is_ledger_file(path: PathLike) -> bool:
     """Return whether a path is that of a ledger, or of a file that SQLite keeps beside one.
 
     Another database of SQLite counts as a ledger: what it holds may be one of an older version.
@@ -30,12 +30,12 @@ def is_of_a_ledger(path: PathLike) -> bool:
 
     Examples
     --------
-    >>> from dpselect.ledger import is_of_a_ledger
-    >>> is_of_a_ledger("no file")
+    >>> from dpselect.ledger import is_ledger_file
+    >>> is_ledger_file("no file")
     False
     """
     for name in (os.fspath(path), os.path.realpath(path)):
-        ending = next((ending for ending in BESIDE if name.lower().endswith(ending)), "")
+        ending = next((ending for ending in SUFFIXES if name.lower().endswith(ending)), "")
         if _is_of_sqlite(name) or (ending and _is_of_sqlite(name[: -len(ending)])):
             return True
     return False

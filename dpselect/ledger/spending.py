@@ -18,18 +18,18 @@ _opened = ContextVar("opened ledgers", default=())
 # locks, each held by its block alone while the block lasts
 _included = ContextVar("included", default=())
 # the Spending of the enclosing release
-_whole = ContextVar("whole", default=None)
+_enclosing = ContextVar("enclosing", default=None)
 # ledgers that any thread has opened: a worker thread spends from its parent's
-_everywhere: list["Opening"] = []
+_open_in_process: list["Opening"] = []
 # the Origin of the unpickled estimator that is being fitted
 _origin = ContextVar("origin", default=None)
 # paths of all ledgers that this process has ever opened
-_once_open: set[str] = set()
+_ever_opened: set[str] = set()
 _lock = lock_that_forks_wait_for()
 
 
 def _begin_after_fork():
-    _once_open.clear()
+    _ever_opened.clear()
     # a pool process outlives the release that its first task was a part of
     _included.set(())
 
@@ -41,20 +41,21 @@ if hasattr(os, "register_at_fork"):
 class Opening:
     """One ``with ledger:`` block of one process.
 
-    `around` is what the same thread had opened before, and which pays for nothing meanwhile.
+    `outer` are the ledgers that the same thread had opened before, which are not charged inside of this
+    one.
     """
 
     def __init__(self, ledger):
-        self.ledger, self.around, self.process = ledger, _opened.get(), this_process().identity
+        self.ledger, self.outer, self.process = ledger, _opened.get(), this_process().identity
 
     def begin(self):
         """Open the ledger for releases, and return it."""
         with _lock:
             # The file for other processes is written before the ledger opens, and removed after it has
             # closed: after an interrupt in between, fits are still charged.
-            _tell([*_opened_here(), self])
-            _once_open.add(self.ledger.path)
-            _everywhere.append(self)
+            _publish([*_opened_here(), self])
+            _ever_opened.add(self.ledger.path)
+            _open_in_process.append(self)
             _opened.set((*_opened.get(), self))
         return self.ledger
 
@@ -62,18 +63,18 @@ class Opening:
         """Close the ledger, also if `begin` was interrupted."""
         # a generator may close in another thread, or after what was opened later
         with _lock:
-            _everywhere[:] = [other for other in _everywhere if other is not self]
+            _open_in_process[:] = [other for other in _open_in_process if other is not self]
             _opened.set(tuple(other for other in _opened.get() if other is not self))
-            _tell(_opened_here())
+            _publish(_opened_here())
 
 
 @dataclass(frozen=True)
 class Origin:
     """The ledgers that were open where an estimator was pickled.
 
-    `ledgers` are the paths of those that may pay; of several, it is not known which one does.
-    `withheld` is the process that had opened one which is not told, or "". `strict` is whether
-    strict mode was on.
+    `ledgers` are the paths of those that may pay; of several, it is not known which one does. `withheld`
+    is the process that had opened a ledger that is not named, or "". `strict` is whether strict mode was
+    on.
     """
 
     ledgers: tuple[str, ...] = ()
@@ -81,30 +82,30 @@ class Origin:
     strict: bool = False
 
 
-def _tell(openings):
-    this_process().tell(ledgers=sorted(_innermost(openings)) or None)
+def _publish(openings):
+    this_process().publish(ledgers=sorted(_innermost(openings)) or None)
 
 
 def _opened_here():
     """Return the open ledgers of this process's threads, without those inherited by a fork."""
-    return [opening for opening in _everywhere if opening.process == this_process().identity]
+    return [opening for opening in _open_in_process if opening.process == this_process().identity]
 
 
 def _innermost(openings):
     """Return the paths of openings that no inner one has suspended."""
-    around = {outer for opening in openings for outer in opening.around}
-    return {opening.ledger.path for opening in openings if opening not in around}
+    suspended = {outer for opening in openings for outer in opening.outer}
+    return {opening.ledger.path for opening in openings if opening not in suspended}
 
 
 def _open_now():
     """Return the paths of ledgers that are open in any thread, or in a parent process."""
-    return _innermost(_opened_here()).union(*this_process().told("ledgers"))
+    return _innermost(_opened_here()).union(*this_process().published("ledgers"))
 
 
 def _may_pay(origin):
     """Return the paths of the ledgers that may be charged here; of several, it is not known which."""
     with _lock:
-        now, inherited = _open_now(), _innermost(_everywhere)
+        now, inherited = _open_now(), _innermost(_open_in_process)
         if _opened.get():
             last = _opened.get()[-1]
             if last in _opened_here() or last.ledger.path in now:
@@ -122,9 +123,9 @@ def _may_pay(origin):
 def has_ended(origin):
     """Return whether this process had opened a ledger of an Origin, and has closed it."""
     with _lock:
-        here = {opening.ledger.path for opening in _everywhere}
-        open_still = here.union(*this_process().told("ledgers"))
-        return not _once_open.intersection(origin.ledgers) <= open_still
+        here = {opening.ledger.path for opening in _open_in_process}
+        open_still = here.union(*this_process().published("ledgers"))
+        return not _ever_opened.intersection(origin.ledgers) <= open_still
 
 
 def open_here():
@@ -134,14 +135,14 @@ def open_here():
     return Origin(tuple(sorted(paths))) if paths else Origin(withheld=origin.withheld)
 
 
-def opener():
+def opening_process():
     """Return the process that opened the ledger that is open in this one's memory, or ""."""
     with _lock:
-        return _everywhere[-1].process if _everywhere else ""
+        return _open_in_process[-1].process if _open_in_process else ""
 
 
 @block
-def coming_from(origin):
+def spending_from(origin):
     """Spend from the ledger that was open where an estimator was pickled, unless one is open here."""
     before = _origin.set(origin)
     try:
@@ -229,8 +230,8 @@ def _included_now():
 class Spending:
     """The cost of a release so far, in the ledger that is charged, if there is one."""
 
-    def __init__(self, reservation, whole=None):
-        self.reservation, self.whole = reservation, whole
+    def __init__(self, reservation, enclosing=None):
+        self.reservation, self.enclosing = reservation, enclosing
         self._begun = False
         self._mark = noise_mark()
 
@@ -240,8 +241,8 @@ class Spending:
         This holds for every enclosing reservation, too.
         """
         self._begun = True
-        if self.whole is not None:
-            self.whole.begin()
+        if self.enclosing is not None:
+            self.enclosing.begin()
 
     @property
     def begun(self):
@@ -255,34 +256,37 @@ class Spending:
 
 
 @block
-def spending(owner, most):
+def spending(owner, upper_bound):
     """Reserve a loss for a block of code, which includes the losses of fits inside of it.
 
-    `owner` makes the release, and `most` is the largest PrivacyLoss that can come out. If the
+    `owner` makes the release, and `upper_bound` is the largest PrivacyLoss that can come out. If the
     ledger has less left, the block is not entered. The Spending is committed by the block, or else
-    at its end at `most`. If the block fails before any noise was drawn, nothing came out and
+    at its end at `upper_bound`. If the block fails before any noise was drawn, nothing came out and
     nothing is counted; if it fails later, the reservation stays, and counts in full.
     """
     ledger = current_ledger(owner)
     reservation = None
     if ledger is not None:
-        if ledger.rows_per_person is not None and most.adjacency.unit == "record":
+        if ledger.rows_per_person is not None and upper_bound.adjacency.unit == "record":
             # refuse now a loss that could not be converted at the end
-            most.for_persons(ledger.rows_per_person)
+            upper_bound.for_persons(ledger.rows_per_person)
         reservation = ledger.reserve(
-            most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
+            upper_bound.epsilon,
+            upper_bound.delta,
+            label=upper_bound.label,
+            adjacency=upper_bound.adjacency,
         )
-    charge = Spending(reservation, _whole.get() if _included_now() else None)
-    before = _whole.set(charge)
+    release = Spending(reservation, _enclosing.get() if _included_now() else None)
+    before = _enclosing.set(release)
     with without_spending():
         try:
-            yield charge
+            yield release
         except BaseException:
-            if not charge.begun:
+            if not release.begun:
                 # if this fails, the reservation stays, and the first error is raised
                 with suppress(Exception):
-                    charge.commit(PrivacyLoss(0.0, adjacency=most.adjacency))
+                    release.commit(PrivacyLoss(0.0, adjacency=upper_bound.adjacency))
             raise
         finally:
-            _whole.reset(before)
-    charge.commit(most)
+            _enclosing.reset(before)
+    release.commit(upper_bound)

@@ -82,16 +82,16 @@ class LinearAccuracy(AccuracyForm):
         curvature = self.loss.curvature * self.radius**2
         objective, expected = self.model.perturbation == "objective", failure_probability is None
         # give nearly all of the failure probability to the dominant noise
-        shares = (
+        probabilities = (
             [None, None]
             if expected
             else [
-                share * failure_probability / shape.n_problems
-                for share in ((0.99, 0.01) if objective else (1.0, 1.0))
+                fraction * failure_probability / shape.n_problems
+                for fraction in ((0.99, 0.01) if objective else (1.0, 1.0))
             ]
         )
-        length = noise_length(calibration.law, d, shares[0]) if objective else 0.0
-        added = s.output_scale * noise_length(calibration.added_law, d, shares[1])
+        length = noise_length(calibration.law, d, probabilities[0]) if objective else 0.0
+        added = s.output_scale * noise_length(calibration.added_law, d, probabilities[1])
         o = self.problem.origin_length
         longest = norm_bound(self.loss, s, self.radius, length, 0.0, o) + o
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
@@ -189,8 +189,8 @@ class LinearReduction(Reduction):
             w = self.put_noise_on(self.minimiser, epsilon)
         # project on the public ball, which contains every minimiser; the sensitivities assume it
         lengths = np.linalg.norm(w - self.origin, axis=1, keepdims=True)
-        share = self.form.ball / np.maximum(lengths, self.form.ball)
-        return w * share + (1 - share) * self.origin
+        fraction = self.form.ball / np.maximum(lengths, self.form.ball)
+        return w * fraction + (1 - fraction) * self.origin
 
     def _solve(self, mu, linear, tau):
         K = self.K

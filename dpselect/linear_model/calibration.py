@@ -21,9 +21,9 @@ from .losses import LogisticLoss, PseudoHuberLoss, WeightedLoss
 from .tolerance import HARMLESS, attainable, check_steps, harmless_scale, longest, tightened
 
 # Fraction of epsilon that objective perturbation spends on hiding the solver's residual.
-RESIDUAL_SHARE = 1e-3
+RESIDUAL_FRACTION = 1e-3
 # Its upper bound, for a residual that needs longer noise than the objective.
-MOST_RESIDUAL_SHARE = 0.05
+MAX_RESIDUAL_FRACTION = 0.05
 # Grid of derivatives for the curvature of the pseudo-Huber loss, in units of the largest one.
 DERIVATIVES = np.linspace(0.0, 1.0, 2**13 + 1)
 
@@ -157,34 +157,34 @@ def calibrate(
     mu, t = alpha, alpha * origin
     if epsilon == math.inf:
         return Perturbation(mu, 0.0, 0.0, attainable(loss, R, mu, t, tol))
-    share, linear_scale = 1.0, 0.0
+    fraction, linear_scale = 1.0, 0.0
     if perturbation == "output":
         goal, tau = tightened(loss, R, mu, t, tol)
         moved = minimiser_sensitivity(loss, R, n, mu, tau)
     else:
         rank = largest_rank(d) if persons else None
         # independent Laplace variables are shorter than spherical noise of the same scale
-        alike = 1.0 if noise_radius is None else math.sqrt(2 / (d + 1))
+        norm_ratio = 1.0 if noise_radius is None else math.sqrt(2 / (d + 1))
 
-        def noise(share):
-            main_epsilon = epsilon - share * epsilon
+        def noise(fraction):
+            main_epsilon = epsilon - fraction * epsilon
             mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
             noise_part = noise_epsilon(loss, n, R, mu, main_epsilon, rank)
             linear_scale = 2 * (loss.lipschitz * G) / (n * noise_part)
             t = linear_scale * d + mu * origin
-            harmless = harmless_scale(loss, R, mu, d, linear_scale * alike) * share * epsilon
+            harmless = harmless_scale(loss, R, mu, d, linear_scale * norm_ratio) * fraction * epsilon
             goal, tau = tightened(loss, R, mu, t, tol, harmless * mu / 2)
             return mu, linear_scale, t, goal, tau, 2 * tau / mu, harmless
 
-        share = RESIDUAL_SHARE
-        mu, linear_scale, t, goal, tau, moved, harmless = noise(share)
+        fraction = RESIDUAL_FRACTION
+        mu, linear_scale, t, goal, tau, moved, harmless = noise(fraction)
         if moved > harmless * (1 + 1e-9):
             # this fraction minimises the cost of both noises together
             length = HARMLESS * moved / max(harmless, math.ulp(0.0))
-            share = min((length * share) ** (2 / 3), MOST_RESIDUAL_SHARE)
-            mu, linear_scale, t, goal, tau, moved, _ = noise(share)
+            fraction = min((length * fraction) ** (2 / 3), MAX_RESIDUAL_FRACTION)
+            mu, linear_scale, t, goal, tau, moved, _ = noise(fraction)
     scales = Perturbation.on_grid(
-        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=share * epsilon, goal=goal
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=fraction * epsilon, goal=goal
     )
     check_steps(loss, R, mu, t, goal, d, alpha, tol)
     return scales
@@ -289,11 +289,11 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
 
     At k = 1 the bias of regularising balances the noise of privacy for data of ordinary difficulty,
     a loss with derivatives up to 1 and a typical model that predicts up to 5; other losses need
-    5 L / reach times as much. With told = n epsilon / d, k is sqrt(100 / told), between 1/2 and 3, for
+    5 L / reach times as much. At a signal s = n epsilon / d, k is sqrt(100 / s), between 1/2 and 3, for
     classifiers with noise in the objective, and 4 for noise in the result. These numbers were fitted on
     the tables of the page "Linear classifiers". lambda* is bounded below by R^2 / (100 n), which is
-    what the non-private twin (epsilon = inf) uses. Where noise that is added to the minimiser costs too
-    much, "auto" goes on to :func:`larger_alpha`.
+    what the non-private counterpart (epsilon = inf) uses. Where noise that is added to the minimiser
+    costs too much, "auto" goes on to :func:`larger_alpha`.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
     return 5 * loss.lipschitz / loss.reach * radius**2 / n_samples * balance
 
 
-def added_share(loss, perturbation, squared_length, dimension, radius):
+def added_cost(loss, perturbation, squared_length, dimension, radius):
     """Return the cost of the noise that is added to the minimiser, relative to the cost of mu.
 
     With a = mu / R^2, standard noise r and `reach` v: c R^2 / 2 (output_scale ||r||)^2 / d, which bounds
@@ -330,16 +330,16 @@ def added_share(loss, perturbation, squared_length, dimension, radius):
     return float(c * moved * moved * squared_length / dimension * (a + c / (4 * dimension**2)))
 
 
-def larger_alpha(alpha, share):
-    """Return the least alpha, from the given one on, at which the decreasing `share` is at most 1."""
-    share = lru_cache(share)
+def larger_alpha(alpha, cost):
+    """Return the least alpha, from the given one on, at which the decreasing `cost` is at most 1."""
+    cost = lru_cache(cost)
     # up to the extra regularisation, it decreases at least like alpha ** -3
-    low, high = alpha, alpha * share(alpha) ** (1 / 3)
-    while share(high) > 1:
+    low, high = alpha, alpha * cost(alpha) ** (1 / 3)
+    while cost(high) > 1:
         low, high = high, 2 * high
 
     def excess(t):
-        return math.log(share(low * (high / low) ** t))
+        return math.log(cost(low * (high / low) ** t))
 
     return low * (high / low) ** brentq(excess, 0.0, 1.0, xtol=1e-6)
 

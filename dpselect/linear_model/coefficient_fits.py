@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.privacy_loss import Adjacency
 from ..base.estimator import Trial
 from ..base.learned_numbers import epsilon_of_fit, first_releases
-from ..records.persons import shares
+from ..records.persons import person_weights
 from ..records.public_shape import PublicShape
 from ..rows import align, block_sum
 from ..utils.type_aliases import FloatArray
@@ -98,10 +98,10 @@ def of_persons(model):
     return model.privacy_.adjacency == Adjacency.REPLACE_PERSON
 
 
-def check_asked_as_fitted(model, sample_weight, groups):
+def check_same_unit(model, sample_weight, groups):
     """Refuse records of another unit (rows or persons) than the model was fitted on."""
-    most = getattr(model, "max_sample_weight", None)
-    takes_weights = most is not None
+    max_weight = getattr(model, "max_sample_weight", None)
+    takes_weights = max_weight is not None
     if takes_weights != (sample_weight is not None):
         given, instead = (
             ("is missing", "give it, as ones if the fit had none")
@@ -109,7 +109,7 @@ def check_asked_as_fitted(model, sample_weight, groups):
             else ("is given", "leave it out, or fit a model with max_sample_weight=... and with weights")
         )
         raise ValueError(
-            f"sample_weight {given}, and model has max_sample_weight={most!r}, so intervals "
+            f"sample_weight {given}, and model has max_sample_weight={max_weight!r}, so intervals "
             f"would be about other coefficients; {instead}."
         )
     if of_persons(model) != (groups is not None):
@@ -182,15 +182,15 @@ def _linear_fit(model, checked, calibration, names, k):
     problem, s = calibration.problem, calibration.scales
     loss, constant, d = problem.loss, problem.constant, calibration.dimension
     scale, centre = np.full(d, loss.unit), np.zeros(d)
-    told = np.atleast_2d(model.coef_)[k]
+    released = np.atleast_2d(model.coef_)[k]
     if constant is not None:
         names = (*names, "intercept")
     if calibration.shape.n_problems > 1:
         names = tuple((model.classes_.tolist()[k], name) for name in names)
     if constant is not None:
         scale[-1], centre[-1] = loss.unit * constant, loss.centre
-        told = np.append(told, np.ravel(model.intercept_)[k])
-    w = (told - centre) / scale
+        released = np.append(released, np.ravel(model.intercept_)[k])
+    w = (released - centre) / scale
     origin = problem.origin(d)
     law = calibration.law
 
@@ -243,21 +243,25 @@ def _ridge_fit(model, checked, calibration, names):
     R = math.hypot(problem.largest, CONSTANT_WEIGHT * intercept)
     bounds = problem.row_bounds(p)
 
-    def products(rows, targets, share=None, number=None, n_persons=0):
+    def products(rows, targets, person_weight=None, number=None, n_persons=0):
         A = np.ones((len(rows), d))
         A[:, :p] = clipped_rows(rows, bounds, 1.0)
         residual = A @ w - Y * problem.scaled_targets(targets)
         if number is None:
             return A.T @ A, (A * residual[:, None] ** 2).T @ A
-        return (A * share[:, None]).T @ A, _products_of_gradients(
-            A * (share * residual)[:, None], number, n_persons
+        return (A * person_weight[:, None]).T @ A, _products_of_gradients(
+            A * (person_weight * residual)[:, None], number, n_persons
         )
 
     def sums(X, y):
         records = checked(X, y)
         numbers, n_persons = _numbers(records)
         total = block_sum(
-            partial(products, n_persons=n_persons), records.X, records.y, *shares(records), *numbers
+            partial(products, n_persons=n_persons),
+            records.X,
+            records.y,
+            *person_weights(records),
+            *numbers,
         )
         return _summed(total, records.persons)
 

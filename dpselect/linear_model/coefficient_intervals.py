@@ -86,7 +86,7 @@ class CoefficientIntervals:
         """str : What to change if all intervals are unbounded, else empty."""
         if not self.lost:
             return ""
-        columns = ", ".join(map(_told, self.lost[:NAMED]))
+        columns = ", ".join(map(_name_text, self.lost[:NAMED]))
         return (
             f"Least is known of {columns}: drop such columns, give them narrower bounds or fewer "
             "curves, or take more records."
@@ -113,8 +113,8 @@ class CoefficientIntervals:
             instead="write a number such as 0.95",
         )
         # the distribution of the errors is symmetric, so signs do not matter
-        reach = np.quantile(np.abs(self.errors), level, axis=0)
-        return ConfidenceInterval(self.coef - reach, self.coef + reach)
+        half_width = np.quantile(np.abs(self.errors), level, axis=0)
+        return ConfidenceInterval(self.coef - half_width, self.coef + half_width)
 
     def to_frame(self, confidence_level: float = 0.95) -> "DataFrame":
         """Return the intervals as a dataframe.
@@ -145,19 +145,19 @@ class CoefficientIntervals:
 
     def __repr__(self) -> str:
         low, high = self.confidence_interval()
-        names = list(map(_told, self.names))
+        names = list(map(_name_text, self.names))
         width = max(18, *map(len, names))
         lines = [
             f"{name:<{width}} not known: too few records at this epsilon"
             if np.isnan(start)
-            else f"{name:<{width}} {c:.4g} [{start:.4g}, {end:.4g}], noise {share:.0%} of the variance"
-            for name, c, start, end, share in zip(names, self.coef, low, high, self.noise_share)
+            else f"{name:<{width}} {c:.4g} [{start:.4g}, {end:.4g}], noise {part:.0%} of the variance"
+            for name, c, start, end, part in zip(names, self.coef, low, high, self.noise_share)
         ]
         lines += [self.hint] if self.lost else []
         return "\n".join(["Coefficients with intervals of 95 %", *lines, str(self.privacy_)])
 
 
-def _told(name):
+def _name_text(name):
     return f"{name[0]!s}: {name[1]!s}" if isinstance(name, tuple) else str(name)
 
 
@@ -214,10 +214,10 @@ def _errors(fit, curvature, gradients, deviation):
         both = np.concatenate([chance, linear[..., None]], axis=-1)
         sampled[part], away = np.moveaxis(np.linalg.solve(M, both), -1, 0)
         added[part] = result - away
-    told = fit.scale * sampled, fit.scale * added
-    variances = [each.var(axis=0) for each in told]
+    errors = fit.scale * sampled, fit.scale * added
+    variances = [each.var(axis=0) for each in errors]
     with np.errstate(invalid="ignore"):  # 0 / 0 for a column without errors, at epsilon=inf
-        return coef, sum(told), variances[1] / sum(variances), ()
+        return coef, sum(errors), variances[1] / sum(variances), ()
 
 
 def _lost(fit, vectors, missing):
@@ -235,9 +235,9 @@ def upper(d):
 
 def _noise(generator, size, d):
     """Draw symmetric matrices whose entries, each counted once, have a standard deviation of 1."""
-    rows, columns, share = upper(d)
+    rows, columns, weight = upper(d)
     matrices = np.zeros((size, d, d))
-    entries = generator.normal(size=(size, len(rows))) / share
+    entries = generator.normal(size=(size, len(rows))) / weight
     matrices[:, rows, columns] = matrices[:, columns, rows] = entries
     return matrices
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.estimator import warn_if_seeded
-from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
+from ..ledger import PrivacyLedger, spending, warn_if_uncharged
 from ..model_selection.private_steps import last_step, steps_before
 from ..model_selection.row_steps import quietly
 from ..noise import (
@@ -30,12 +30,12 @@ from ..preprocessing.table_form import read_form
 from ..records.held_out import HeldRecords
 from ..records.persons import adjacency_of
 from ..records.records import Weighted, check_weights, numeric_rows
-from ..records.training import holds_training_records, model_not_counted
+from ..records.training import holds_training_records, uncounted_loss_note
 from ..rows import as_lazy, is_lazy, map_rows
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator, MatrixLike
 from ..utils.validation import check_epsilon, check_number
-from .coefficient_fits import check_asked_as_fitted, check_model, fits_of
+from .coefficient_fits import check_model, check_same_unit, fits_of
 from .coefficient_intervals import CoefficientIntervals, intervals_of, least_curvature, upper
 
 # replacing a record removes two matrices of norm 1 per class, and adds two others
@@ -152,15 +152,15 @@ def coef_interval(
     )
     check_pipeline_privacy(model)
     given, (steps, model, names) = model, _parts(model)
-    check_asked_as_fitted(model, sample_weight, groups)
+    check_same_unit(model, sample_weight, groups)
     fits = fits_of(model, n_samples, names)
     trained = holds_training_records(given, X)
     plan = IntervalPlan(fits, epsilon, ledger, random_state, groups is not None, trained)
     warn_if_seeded(plan)
-    warn_if_nobody_pays(plan, given, "coef_interval")
+    warn_if_uncharged(plan, given, "coef_interval")
     with spending(plan, plan.loss):
         if steps is not None:
-            X = _seen_by_the_model(X, steps, model)
+            X = _transformed_rows(X, steps, model)
         # refuse other columns than those of the fit, whose rows might exceed the norm that calibrates
         # the noise
         X = numeric_rows(model, X, **model.reads, reset=False)
@@ -183,7 +183,7 @@ def _parts(model):
     return steps, model, names
 
 
-def _seen_by_the_model(X, steps, model):
+def _transformed_rows(X, steps, model):
     """Return rows after the steps, each computed from its own record, without changing column types."""
     X = as_lazy(X)
     if not isinstance(steps[0], TableEncoder):  # it parses each cell independently
@@ -212,7 +212,7 @@ class IntervalPlan:
             self.epsilon,
             adjacency=adjacency_of(self.persons),
             label=f"coef_interval: {'two' if matrices == 2 else matrices} matrices of {d} x {d} "
-            f"derivatives; {model_not_counted(self.of_training_records)}",
+            f"derivatives; {uncounted_loss_note(self.of_training_records)}",
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
 
@@ -245,15 +245,15 @@ class IntervalPlan:
 
     def intervals(self, X, y, sample_weight=None, groups=None):
         """Release the matrices, and compute intervals from them; charges no ledger."""
-        held = HeldRecords(X, y, groups)
+        evaluated = HeldRecords(X, y, groups)
 
         def sums(X, y):
             records = Weighted.of(y, sample_weight, groups)
             return [fit.sums(X, records) for fit in self.fits]
 
-        m = len(held)
+        m = len(evaluated)
         self.check_size(m)
-        matrices = released_matrices(self, held.evaluate_quietly(sums), m)
+        matrices = released_matrices(self, evaluated.evaluate_quietly(sums), m)
         found = intervals_of(self.fits, matrices, self.deviation(m), self.loss)
         return replace(found, of_training_records=self.of_training_records)
 
@@ -261,11 +261,11 @@ class IntervalPlan:
 def released_matrices(plan, sums, m):
     """Return both mean matrices of each fit with noise, from their sums."""
     d = len(plan.fits[0].w)
-    rows, columns, share = upper(d)
+    rows, columns, weight = upper(d)
     weighted = [np.outer(fit.weights, fit.weights) for fit in plan.fits]
     values = np.concatenate(
         [
-            share * (weights * matrix)[rows, columns] / (bound * m)
+            weight * (weights * matrix)[rows, columns] / (bound * m)
             for fit, weights, pair in zip(plan.fits, weighted, sums)
             for matrix, bound in zip(pair, fit.bounds)
         ]
@@ -276,7 +276,7 @@ def released_matrices(plan, sums, m):
         noise = scale * spherical_laplace(as_generator(plan.random_state), 1, len(values))[0]
         values = release(values, noise, step)
     return [
-        [bound * _matrix(half / share, d) / weights for half, bound in zip(pair, fit.bounds)]
+        [bound * _matrix(half / weight, d) / weights for half, bound in zip(pair, fit.bounds)]
         for fit, weights, pair in zip(plan.fits, weighted, values.reshape(len(plan.fits), 2, -1))
     ]
 

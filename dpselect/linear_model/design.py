@@ -133,7 +133,7 @@ class Design:
 
     def sample(self, n_rows, *aligned):
         """Return a design of about `n_rows` rows spread over the table, with aligned arrays."""
-        X, *aligned = sample(n_rows, self.X, *self._known(), *aligned)
+        X, *aligned = sample(n_rows, self.X, *self._weights(), *aligned)
         smaller = copy(self)
         factor = None if self.factor is None else aligned.pop(0)
         smaller.weight = None if self.weight is None else aligned.pop(0)
@@ -141,7 +141,7 @@ class Design:
         smaller.n_samples = self.n_samples / self.n_rows * smaller.n_rows
         return smaller, *aligned
 
-    def where_it_is(self, function, *aligned):
+    def on_few_rows(self, function, *aligned):
         """Return ``function(design, *aligned)`` of few rows, computed where they are."""
         if not is_lazy(self.X):
             return function(self, *aligned)
@@ -154,9 +154,9 @@ class Design:
             plain.weight = arrays.pop(0) if weighted else None
             return function(plain, *arrays)
 
-        return in_one_place(on_arrays, self.X, *self._known(), *aligned)
+        return in_one_place(on_arrays, self.X, *self._weights(), *aligned)
 
-    def held(self, targets, y, n_columns):
+    def clipped_once(self, targets, y, n_columns):
         """Return a design whose rows are clipped once where they are, together with ``targets(y)``.
 
         None where each pass reads the rows, and may read others.
@@ -171,10 +171,10 @@ class Design:
         found = hold(on_block, self.X, y, *weights, tails=((1,), (n_columns,), *((1,) for _ in weights)))
         if found is None:
             return None
-        held = copy(self)
-        held.X, held.factor, of_rows, *weights = found
-        held.weight = weights[0] if weights else None
-        return held, of_rows
+        clipped = copy(self)
+        clipped.X, clipped.factor, of_rows, *weights = found
+        clipped.weight = weights[0] if weights else None
+        return clipped, of_rows
 
     def sum(self, function, *aligned, columns, dense=False):
         """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass.
@@ -184,7 +184,7 @@ class Design:
         return block_sum(
             self._wrap(function),
             self.X,
-            *self._known(),
+            *self._weights(),
             *aligned,
             n_jobs=self.n_jobs,
             row_elements=max(self.X.shape[1], columns),
@@ -200,8 +200,8 @@ class Design:
         width = max(self.X.shape[1], columns)
         if is_lazy(self.X) or self.sparse or not 0 < self.n_rows <= rows_in_block(width):
             return partial(self._sum_of, aligned)
-        whole = self._wrap(lambda *block: block)
-        ((rows, *aligned),) = over_blocks(whole, self.X, (*self._known(), *aligned), width)
+        all_rows = self._wrap(lambda *block: block)
+        ((rows, *aligned),) = over_blocks(all_rows, self.X, (*self._weights(), *aligned), width)
         if rows.X.size <= FEW_ENTRIES:
             rows = rows.clipped_copy()
         return lambda function, columns, dense=False: function(rows, *aligned)
@@ -214,7 +214,7 @@ class Design:
         return block_map(
             self._wrap(function),
             self.X,
-            *self._known(),
+            *self._weights(),
             *aligned,
             n_jobs=self.n_jobs,
             row_elements=max(self.X.shape[1], columns),
@@ -235,7 +235,7 @@ class Design:
 
         return on_block
 
-    def _known(self):
+    def _weights(self):
         return tuple(known for known in (self.factor, self.weight) if known is not None)
 
     def dot(self, W):
@@ -254,8 +254,8 @@ def design_and_targets(problem, records):
         positive = records.classes[1:] if len(records.classes) == 2 else records.classes
         n_columns, labels = len(positive), partial(_signs, positive=positive)
     design.weight, design.n_samples = weights_of(problem.weights, records), records.shape.n_samples
-    held = design.held(labels, records.y, n_columns)
-    return held or (design, block_map(labels, records.y, row_elements=n_columns))
+    clipped = design.clipped_once(labels, records.y, n_columns)
+    return clipped or (design, block_map(labels, records.y, row_elements=n_columns))
 
 
 def _column(y):

@@ -13,7 +13,7 @@ from ..accounting.gaussian import gaussian_mu
 from ..mechanisms.gaussian_objective import LARGEST, largest_kappa, objective_mu, signless_mu
 from ..mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 from .calibration import (
-    RESIDUAL_SHARE,
+    RESIDUAL_FRACTION,
     Perturbation,
     extra_regularisation,
     minimiser_sensitivity,
@@ -52,14 +52,14 @@ def calibrate_gaussian(
         Of each problem.
     """
     n, d, R = n_samples, dimension, radius
-    mu, linear_scale, share = alpha, 0.0, 1.0
+    mu, linear_scale, fraction = alpha, 0.0, 1.0
     if perturbation == "objective":
-        share = RESIDUAL_SHARE
-        main, rest = epsilon - share * epsilon, delta - share * delta
-        mu += _extra_regularisation(loss, n, R, alpha, main, rest, n_problems, persons)
-        m = _objective_mu(loss, R**2 / (n * mu), main, rest, n_problems, persons)
+        fraction = RESIDUAL_FRACTION
+        main, remaining = epsilon - fraction * epsilon, delta - fraction * delta
+        mu += _extra_regularisation(loss, n, R, alpha, main, remaining, n_problems, persons)
+        m = _objective_mu(loss, R**2 / (n * mu), main, remaining, n_problems, persons)
         linear_scale = 2 * (loss.lipschitz * R) / (n * m)
-    sharpness = _output_mu(share * epsilon, share * delta, n_problems)
+    sharpness = _output_mu(fraction * epsilon, fraction * delta, n_problems)
     t = linear_scale * math.sqrt(d) + mu * origin
     if linear_scale:
         harmless = harmless_scale(loss, R, mu, d, linear_scale)
@@ -94,7 +94,7 @@ def gaussian_event(
     """
     if perturbation == "output":
         return GaussianEvent(gaussian_mu(epsilon, delta))
-    n, R, K, main = n_samples, radius, n_problems, epsilon - RESIDUAL_SHARE * epsilon
+    n, R, K, main = n_samples, radius, n_problems, epsilon - RESIDUAL_FRACTION * epsilon
     free = type(loss.unweighted) is LogisticLoss
     # the rows of a person contribute curvature in many directions
     determinant = (lambda trace: trace) if persons else math.log1p
@@ -106,7 +106,7 @@ def gaussian_event(
         m = 2 * (loss.lipschitz * R) / (n * scales.linear_scale)
         curvature = K * determinant(loss.curvature * R**2 / (n * scales.mu))
     slopes = 1 if isinstance(loss.unweighted, MarginLoss) else 2
-    residual = gaussian_mu(RESIDUAL_SHARE * epsilon, RESIDUAL_SHARE * delta)
+    residual = gaussian_mu(RESIDUAL_FRACTION * epsilon, RESIDUAL_FRACTION * delta)
     shift = K * (slopes * m / math.sqrt(2 * math.pi) + m * m / 2) + curvature + residual**2 / 2
     up = 1 + 2**-40  # covers rounding errors
     event = ObjectiveEvent(math.hypot(math.sqrt(K) * m, residual) * up, shift * up)
@@ -114,14 +114,14 @@ def gaussian_event(
         return event
     # lemma 1; only for the logistic loss with its curvature
     kappa = 4 * loss.curvature * R**2 / (n * scales.mu) if free else 0.0
-    lost = RESIDUAL_SHARE * epsilon + (0.0 if free else curvature)
+    lost = RESIDUAL_FRACTION * epsilon + (0.0 if free else curvature)
     tail_from = max(2 * kappa, 2 * m) + m * m / 2 if persons else max(2 * kappa, 2 * m + m * m / 2)
     return replace(
         event,
         tail_from=(tail_from + lost) * up,
         tail_mu=m * up,
         tail_lost=lost * up,
-        tail_delta=RESIDUAL_SHARE * delta * up,
+        tail_delta=RESIDUAL_FRACTION * delta * up,
     )
 
 
@@ -129,8 +129,8 @@ def gaussian_sharpness(perturbation, loss, epsilon, delta, n_problems, persons=F
     """Return m, the sensitivity in standard deviations, where curvature costs nothing."""
     if perturbation == "output":
         return _output_mu(epsilon, delta, n_problems)
-    rest = 1 - RESIDUAL_SHARE
-    return _objective_mu(loss, 0.0, rest * epsilon, rest * delta, n_problems, persons)
+    remaining = 1 - RESIDUAL_FRACTION
+    return _objective_mu(loss, 0.0, remaining * epsilon, remaining * delta, n_problems, persons)
 
 
 def _output_mu(epsilon, delta, n_problems):
@@ -163,11 +163,11 @@ def _objective_mu(loss, kappa, epsilon, delta, n_problems, persons):
     left = epsilon - n_problems * math.log1p(loss.curvature * kappa)
     if isinstance(plain, MarginLoss):
         return objective_mu(left, delta, n_problems)
-    whole = signless_mu(delta, ((1.0, left),))
+    joint = signless_mu(delta, ((1.0, left),))
     if type(plain) is not PseudoHuberLoss:  # exact type: a subclass may have another curvature
-        return whole
+        return joint
     parts = tuple((high, epsilon - math.log1p(curvature)) for high, curvature in _parts(loss, kappa))
-    return max(whole, signless_mu(delta, parts))
+    return max(joint, signless_mu(delta, parts))
 
 
 def _person_mu(loss, kappa, epsilon, delta, n_problems):
@@ -178,10 +178,10 @@ def _person_mu(loss, kappa, epsilon, delta, n_problems):
     charge = n_problems * loss.curvature * kappa
     if isinstance(plain, MarginLoss):
         return person_mu(epsilon, delta, n_problems, charge=charge)
-    whole = person_signless_mu(epsilon, delta, ((1.0, charge),))
+    joint = person_signless_mu(epsilon, delta, ((1.0, charge),))
     if type(plain) is not PseudoHuberLoss:
-        return whole
-    return max(whole, person_signless_mu(epsilon, delta, _parts(loss, kappa)))
+        return joint
+    return max(joint, person_signless_mu(epsilon, delta, _parts(loss, kappa)))
 
 
 def _parts(loss, kappa):

@@ -18,7 +18,7 @@ from ..records.public_shape import PublicShape
 from ..utils.parameters import with_values
 from .calibration import (
     Perturbation,
-    added_share,
+    added_cost,
     calibrate,
     larger_alpha,
     norm_bound,
@@ -195,9 +195,9 @@ class LinearNoise:
         Of the noise that enters there.
     alpha : float
         lambda.
-    told : float
-        n epsilon / (length of the noise) of one model; for rules only.
-    reach : float
+    signal : float
+        n * epsilon / E[noise norm]; used by heuristics only, never by a proof.
+    typical_prediction : float
         Size of a typical model's predictions; used by heuristics on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
@@ -213,8 +213,8 @@ class LinearNoise:
     perturbation: str
     law: str
     alpha: float
-    told: float
-    reach: float
+    signal: float
+    typical_prediction: float
     scales: Perturbation
     by_rule: bool
     calibrated: Callable[..., Perturbation] = field(repr=False, compare=False)
@@ -224,7 +224,7 @@ class LinearNoise:
         """Calibrate the noise; `alpha` may be "auto"."""
         p, K, R = shape.n_features, shape.n_problems, problem.radius
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
-        share = epsilon / K
+        epsilon_each = epsilon / K
         rows = {
             "n_samples": shape.n_samples,
             "dimension": d,
@@ -235,12 +235,12 @@ class LinearNoise:
         }
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
-            length = share * math.sqrt(d) / sharpness
+            length = epsilon_each * math.sqrt(d) / sharpness
         else:
             G = problem.noise_radius("l1", p) if law == "l1" else None
             length = d if law == "l2" else math.sqrt(2 * d) * G / R
-        told = shape.n_samples * share / length
-        reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
+        signal = shape.n_samples * epsilon_each / length
+        typical_prediction = problem.loss.reach / problem.loss.shrinkage(perturbation, signal)
         if law == "gaussian":
             calibrated = partial(
                 calibrate_gaussian,
@@ -253,12 +253,12 @@ class LinearNoise:
             )
         else:
             calibrated = partial(
-                calibrate, perturbation, problem.loss, epsilon=share, noise_radius=G, **rows
+                calibrate, perturbation, problem.loss, epsilon=epsilon_each, noise_radius=G, **rows
             )
 
         given, auto = alpha, isinstance(alpha, str)
         if auto:
-            given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
+            given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, epsilon_each)
         given = float(given)
         noise = cls(
             problem,
@@ -267,18 +267,18 @@ class LinearNoise:
             perturbation,
             law,
             given,
-            told,
-            reach,
+            signal,
+            typical_prediction,
             calibrated(alpha=given),
             by_rule=False,
             calibrated=calibrated,
         )
         if not auto:
             return noise
-        if noise.added_share() <= 1:
+        if noise.added_cost() <= 1:
             return replace(noise, by_rule=True)
         return noise.with_alpha(
-            larger_alpha(noise.alpha, lambda alpha: noise.with_alpha(alpha).added_share())
+            larger_alpha(noise.alpha, lambda alpha: noise.with_alpha(alpha).added_cost())
         )
 
     def with_alpha(self, alpha):
@@ -323,7 +323,8 @@ class LinearNoise:
 
         Nothing here may depend on the R at hand, which was learned from the records.
         """
-        # not with offsets, which are independent of R, and not with groups, whose calibration rounds
+        # alpha scales with R**2 / n only if no term is independent of R: not with offsets, and not with
+        # groups, whose calibration rounds
         if self.problem.offsets or self.shape.persons:
             return None
         if not isinstance(self.problem.loss.unweighted, MarginLoss):
@@ -331,7 +332,7 @@ class LinearNoise:
         problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
         unit = self.of(problem, self.shape, self.epsilon, self.perturbation, "auto")
         # R changes the rounding of the added noise, which cannot decide far from 1
-        return unit.event() if unit.by_rule and unit.added_share() < 0.9 else None
+        return unit.event() if unit.by_rule and unit.added_cost() < 0.9 else None
 
     @property
     def added_law(self):
@@ -346,10 +347,10 @@ class LinearNoise:
         if failure_probability is None:
             lengths = np.linalg.norm(noise, axis=2)
         else:
-            share = failure_probability / (2 * self.shape.n_problems)
+            probability = failure_probability / (2 * self.shape.n_problems)
             lengths = np.empty((2, self.shape.n_problems))
-            lengths[0] = noise_length(self.law, self.dimension, share)
-            lengths[1] = noise_length(self.added_law, self.dimension, share)
+            lengths[0] = noise_length(self.law, self.dimension, probability)
+            lengths[1] = noise_length(self.added_law, self.dimension, probability)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
         longest = norm_bound(loss, s, R, *lengths, problem.origin_length)
@@ -373,9 +374,9 @@ class LinearNoise:
         added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
         return self.problem.loss.unit * float(objective + added)
 
-    def added_share(self):
+    def added_cost(self):
         """Return the cost of the noise that is added to the minimiser, relative to the cost of mu."""
-        return added_share(
+        return added_cost(
             self.problem.loss,
             self.scales,
             self._squared_length(self.added_law),
@@ -399,9 +400,9 @@ class LinearNoise:
             noise = s.linear_scale * s.linear_scale * squared_length / (8 * s.mu)
         else:
             noise = s.output_scale * s.output_scale * squared_length * s.mu / 8
-        bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
+        bias = self.typical_prediction**2 / 2 * s.mu / self.problem.radius**2
         # the added noise counts as a fraction of the bias, and decreases nevertheless
-        return float(noise + bias * self.added_share()), float(bias)
+        return float(noise + bias * self.added_cost()), float(bias)
 
     def forecast(self):
         """Return the expected excess at this alpha, where more epsilon may follow.

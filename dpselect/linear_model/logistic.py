@@ -19,13 +19,13 @@ from .norms_and_rates import ClassShares
 from .sklearn_models import check_probabilities, logistic_predictor
 
 
-def _check_shares(name, value):
+def _check_frequencies(name, value):
     if value is None or (isinstance(value, str) and value == "auto"):
         return
-    for share in value.values() if isinstance(value, Mapping) else [value]:
+    for frequency in value.values() if isinstance(value, Mapping) else [value]:
         check_number(
             name,
-            share,
+            frequency,
             high=1.0,
             why="it is the share of a class, which is neither 0 nor 1",
             instead='write a number between 0 and 1 from knowledge of the field, "auto" or None',
@@ -174,7 +174,7 @@ class DPLogisticRegression(DPLinearClassifier):
 
     parameter_checks: ClassVar = {
         **LinearModel.parameter_checks,
-        "base_rate": _check_shares,
+        "base_rate": _check_frequencies,
         "max_derivative": unless(
             None,
             number(
@@ -225,22 +225,24 @@ class DPLogisticRegression(DPLinearClassifier):
         dict
             From the parameter to its FirstRelease.
         """
-        shares = {"base_rate": ClassShares()} if isinstance(self.base_rate, str) else {}
-        return super().first_releases() | shares
+        base_rate = {"base_rate": ClassShares()} if isinstance(self.base_rate, str) else {}
+        return super().first_releases() | base_rate
 
     def _offsets(self):
         rate = self.base_rate
         if rate is None:
             return ()
         mapped = isinstance(rate, Mapping)
-        shares = np.array([rate[label] for label in sorted(rate)] if mapped else [1 - rate, rate], float)
-        offsets = logit(shares)
+        frequencies = np.array(
+            [rate[label] for label in sorted(rate)] if mapped else [1 - rate, rate], float
+        )
+        offsets = logit(frequencies)
         if self.class_weight is not None:
             labels = np.unique(np.asarray(self.classes)).tolist()
             weights = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
-            weighted = weights * shares
+            weighted = weights * frequencies
             # one-vs-rest: a class has its weight, all others the mean of theirs
-            others = (weighted.sum() - weighted) / (shares.sum() - shares)
+            others = (weighted.sum() - weighted) / (frequencies.sum() - frequencies)
             offsets += np.log(weights / others)
         # of two classes, the row is that of the second
         offsets = offsets[1:] if len(offsets) == 2 else offsets

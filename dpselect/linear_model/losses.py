@@ -18,7 +18,7 @@ FAR = 2.0**500
 HALF_RANGE = 4.0
 # largest factor of lambda over the value that balances bias and noise in the objective, and the factor
 # for noise in the result, where only lambda is sure to give curvature
-MOST_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
+MAX_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
 
 
 class Loss(ABC):
@@ -42,8 +42,9 @@ class Loss(ABC):
     nonnegative : bool
         Whether phi is 0 or more.
     even, least_shrinkage : float
-        In objective perturbation "auto" takes a larger alpha where n epsilon / (length of the noise) is
-        below `even`, and a smaller one above, but at least `least_shrinkage` times the usual one.
+        In objective perturbation "auto" takes a larger alpha where the signal, n * epsilon / E[noise
+        norm], is below `even`, and a smaller one above, but at least `least_shrinkage` times the usual
+        one.
     certifies : type
         Of the scores whose Lipschitz constant and span in the prediction are known.
     certified_score : str
@@ -85,11 +86,11 @@ class Loss(ABC):
     def second_derivative(self, prediction, target):
         """Return phi''(z, t), elementwise (where it exists; one-sided elsewhere)."""
 
-    def shrinkage(self, perturbation, told):
+    def shrinkage(self, perturbation, signal):
         """Return the factor of alpha="auto" at a signal n epsilon / E[noise norm]."""
         if perturbation == "output":
             return OUTPUT_SHRINKAGE
-        return min(max(math.sqrt(self.even / told), self.least_shrinkage), MOST_SHRINKAGE)
+        return min(max(math.sqrt(self.even / signal), self.least_shrinkage), MAX_SHRINKAGE)
 
     @abstractmethod
     def penalties(self, score, prediction, target, weight=None):
@@ -401,8 +402,8 @@ class PseudoHuberLoss(Loss):
         target = self._scaled(target)
         residual = _bounded(prediction - target)
         # difference of two roots, without cancellation
-        share = (residual - target) / (np.sqrt(1 + residual**2) + np.sqrt(1 + target**2))
-        return prediction * share
+        slope = (residual - target) / (np.sqrt(1 + residual**2) + np.sqrt(1 + target**2))
+        return prediction * slope
 
     def derivative(self, prediction, target):
         prediction -= self._scaled(target)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ..base.learned_numbers import SHARE, FirstRelease
+from ..base.learned_numbers import FRACTION, FirstRelease
 from ..mechanisms.selection import gumbel_choice, largest_sum
 from ..noise import grid_noise, grid_step, gumbel, nearest_multiple, release
 from ..preprocessing.private_bounds import cell_utility
@@ -20,7 +20,7 @@ RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
 # signal, n epsilon / E[noise norm], below which class frequencies are worth their cost; by experiment
 SCARCE = 10.0
 # accuracy, relative to the range, that makes learned frequencies and mean counts useful
-COARSE_SHARE, COARSE_MEAN = 1 / 10, 1 / 30
+COARSE_FREQUENCY, COARSE_MEAN = 1 / 10, 1 / 30
 
 
 @dataclass(frozen=True)
@@ -88,24 +88,26 @@ class ClassShares(FirstRelease):
     reads_rows = False
 
     def pays(self, model, shape, epsilon):
-        known = _counting_scale(shape.n_problems, SHARE * epsilon) <= COARSE_SHARE * shape.n_samples
+        precise = (
+            _counting_scale(shape.n_problems, FRACTION * epsilon) <= COARSE_FREQUENCY * shape.n_samples
+        )
         # weights of classes multiply the frequencies, in the order of the public labels
-        known &= model.class_weight is None or model.classes is not None
-        return known and model.fit_intercept and model.calibration(shape, epsilon).told < SCARCE
+        precise &= model.class_weight is None or model.classes is not None
+        return precise and model.fit_intercept and model.calibration(shape, epsilon).signal < SCARCE
 
     def learn(self, records, epsilon, generator):
         n, classes = records.shape.n_samples, records.classes
         # two frequencies add up to 1, so only one is noisy
-        told = slice(1 if len(classes) == 2 else 0, None)
-        scale = _counting_scale(len(classes[told]), epsilon)
+        independent = slice(1 if len(classes) == 2 else 0, None)
+        scale = _counting_scale(len(classes[independent]), epsilon)
         step = 1.0 if records.persons is None else grid_step(scale, unit=1.0)
         label = partial(np.searchsorted, classes)
-        counts = cell_counts(label, len(classes), records.y, records.persons, step)[told]
+        counts = cell_counts(label, len(classes), records.y, records.persons, step)[independent]
         counts = counts + grid_noise(generator, len(counts), scale, step)
         # a frequency within the noise of 0 or 1 is cut there
         least = min(max(scale, 0.5), n / 2)
-        shares = (np.clip(counts, least, n - least) / n).tolist()
-        return shares[0] if len(classes) == 2 else dict(zip(classes.tolist(), shares))
+        frequencies = (np.clip(counts, least, n - least) / n).tolist()
+        return frequencies[0] if len(classes) == 2 else dict(zip(classes.tolist(), frequencies))
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class MeanCount(FirstRelease):
     reads_rows = False
 
     def pays(self, model, shape, epsilon):
-        return model.fit_intercept and 1 / (SHARE * epsilon) <= COARSE_MEAN * shape.n_samples
+        return model.fit_intercept and 1 / (FRACTION * epsilon) <= COARSE_MEAN * shape.n_samples
 
     def learn(self, records, epsilon, generator):
         # in units of B, so that a record contributes at most 1

@@ -100,7 +100,7 @@ class Problems:
         def on_problems(design, targets):
             return function(Problems(design, targets, terms.which, terms.loss, mu, linear))
 
-        return design.where_it_is(on_problems, targets)
+        return design.on_few_rows(on_problems, targets)
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
@@ -209,8 +209,8 @@ class IndependentColumns:
         """Return the inverse curvatures times q."""
         diagonal = self.curvature * self.variance + self.mu
         r, along = q / diagonal, self.mean / diagonal
-        share = self.curvature / (1 + self.curvature * (self.mean * along).sum(axis=0))
-        along *= share * (self.mean * r).sum(axis=0)
+        damping = self.curvature / (1 + self.curvature * (self.mean * along).sum(axis=0))
+        along *= damping * (self.mean * r).sum(axis=0)
         r -= along
         return r
 

@@ -150,7 +150,7 @@ class _Path:
         self.goal, self.taus = min(b.goal for b in balls), [b.tau for b in balls]
         self.mus = mus = np.array([b.mu for b in balls])
         # regularisations M, with the value and the norm of each problem's minimiser
-        self.known = [({}, {}) for _ in range(self.K)]
+        self.evaluated = [({}, {}) for _ in range(self.K)]
         grid, last = np.unique(mus), balls[0].pull / self.B**2
         if grid[0] < last:
             grid = np.union1d(grid, np.geomspace(grid[0], last, SPREAD))
@@ -175,11 +175,11 @@ class _Path:
         squares = ((W - origin) ** 2).sum(axis=0)
         values = mean_losses(self.design, self.targets, which, self.loss, W) + M / 2 * squares
         for m, k, value, length in zip(M, which, values, np.sqrt(squares)):
-            self.known[k][0][float(m)], self.known[k][1][float(m)] = float(value), float(length)
+            self.evaluated[k][0][float(m)], self.evaluated[k][1][float(m)] = float(value), float(length)
 
     def _bracket(self, k, last):
         """Return the neighbours a < b between which problem k's path enters the ball, or None."""
-        length = self.known[k][1]
+        length = self.evaluated[k][1]
         inside = [M for M in length if length[M] <= self.B]
         # beyond `last` the path is inside the ball, despite the solver's residual
         b = min(inside, default=last)
@@ -203,21 +203,21 @@ class _Path:
             self._solve(np.concatenate(M), np.concatenate(which))
 
     def _gap(self, k, a, b):
-        length = self.known[k][1]
+        length = self.evaluated[k][1]
         return (b - a) * max(self.B**2 - length[b] ** 2, 0.0) / 2
 
     def _between(self, k, a, b):
-        length = self.known[k][1]
+        length = self.evaluated[k][1]
         # interpolate linearly in the inverse norm, which is nearly linear in M
-        share = length[b] * (length[a] - self.B) / (self.B * (length[a] - length[b]))
-        guess = a + (b - a) * share
+        fraction = length[b] * (length[a] - self.B) / (self.B * (length[a] - length[b]))
+        guess = a + (b - a) * fraction
         points = np.append(guess + (b - a) * CLOSENESS, (a + b) / 2)
         return np.unique(points[(points > a) & (points < b)])
 
     def values(self, mu):
         """Return the value of each problem at mu."""
         values = np.empty(self.K)
-        for k, (value, _) in enumerate(self.known):
+        for k, (value, _) in enumerate(self.evaluated):
             # the dual function at every point of the path from mu on
             M = np.array([M for M in value if M >= mu])
             dual = np.array([value[m] for m in M]) - (M - mu) * self.B**2 / 2

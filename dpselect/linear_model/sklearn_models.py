@@ -46,9 +46,9 @@ def check_probabilities(model):
         np.vstack([part, part.mean(axis=0)]) for part in (model.coef_, model.intercept_[:, np.newaxis])
     )
     lengths = {"l2": np.linalg.norm(coef, axis=1), "l1": np.abs(coef).max(axis=1)}
-    reach = np.min([bound * lengths[norm] for norm, bound in model.row_bounds().items()], axis=0)
-    # for every row, some class has a prediction of at least its intercept less `reach`
-    if np.max(intercept[:, 0] - reach) < LOWEST_LOGIT:
+    largest = np.min([bound * lengths[norm] for norm, bound in model.row_bounds().items()], axis=0)
+    # for every row, some class has a prediction of at least its intercept less `largest`
+    if np.max(intercept[:, 0] - largest) < LOWEST_LOGIT:
         raise ValueError(
             f"{type(model).__name__} has coefficients so large that of some rows the probabilities of "
             f"all {len(model.classes_)} classes may round to 0, and scikit-learn divides by their sum; "

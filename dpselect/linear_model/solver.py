@@ -22,15 +22,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .problems import IndependentColumns, Problems
-from .tolerance import MAX_STEPS, MOST_SQUARE, ellipsoid_factors, guaranteed_steps
+from .tolerance import MAX_SQUARE, MAX_STEPS, ellipsoid_factors, guaranteed_steps
 
 # bound on the entries of curvature matrices, or remembered steps, that are in memory together
 GROUP_ELEMENTS = 1 << 22
 # size of a sample: one row in so many, at most so many entries, at least so many rows in all and
 # per coefficient
-SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 12, 1 << 20, 1024, 4
+SAMPLE_DIVISOR, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 12, 1 << 20, 1024, 4
 # smaller sample for descents without curvature matrices; so many rows suffice for column variances
-SMALL_SAMPLE_SHARE, SMALL_SAMPLE_ROWS = 16, 256
+SMALL_SAMPLE_DIVISOR, SMALL_SAMPLE_ROWS = 16, 256
 # tolerance on a sample relative to its sampling error, without and with curvature matrices
 NEAR, NEARER = 0.3, 0.1
 # up to so many coefficients curvature matrices are cheap, for dense and for sparse rows
@@ -54,17 +54,17 @@ BISECTIONS, OUTSIDE = 50, 2**10
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Descent:
     """Configuration of a descent: its number of `steps`, and exact or `guessing` curvatures.
 
-    A guess is given up after more than `most` passes, and where it is slow for the `cost` of matrices,
-    in passes.
+    A guess is abandoned after more than `max_passes` passes, and if it is slow relative to the `cost` of
+    matrices, in passes.
     """
 
     steps: int
     guessing: bool = False
     cost: float = math.inf
-    most: float = math.inf
+    max_passes: float = math.inf
 
 
 def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=None):
@@ -88,8 +88,8 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
     W, d = np.empty(linear.shape), design.n_columns
     guessing = d > (CHEAP_SPARSE if design.sparse else CHEAP)
     squares = d**2 if not guessing or math.isfinite(_cost(design)) else 0
-    held = max(squares, 2 * _n_remembered(d) * d * len(mu) if guessing else 0)
-    size = max(1, GROUP_ELEMENTS // held)
+    n_numbers = max(squares, 2 * _n_remembered(d) * d * len(mu) if guessing else 0)
+    size = max(1, GROUP_ELEMENTS // n_numbers)
     for start in range(0, len(which), size):
         group = slice(start, start + size)
         problems = Problems(
@@ -102,7 +102,7 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
 def _cost(design):
     """Return the number of passes that an expensive curvature matrix costs, from public numbers."""
     n, d = design.n_rows, design.n_columns
-    return math.inf if design.sparse or d > MOST_SQUARE else _n_sampled(n, d) * d / (PASS * n)
+    return math.inf if design.sparse or d > MAX_SQUARE else _n_sampled(n, d) * d / (PASS * n)
 
 
 def _n_remembered(d):
@@ -114,9 +114,9 @@ def _solve(problems, tau, max_iter, guessing):
     solved = None
     if guessing:
         # steps without matrices are cheap, and the alternative may be the last resort
-        way = _Way(PATIENCE * max_iter, guessing=True, cost=_cost(problems.design))
-        solved = _descend_together(problems, tau.ravel(), way)
-    W, G = solved or _descend_together(problems, tau.ravel(), _Way(max_iter))
+        descent = _Descent(PATIENCE * max_iter, guessing=True, cost=_cost(problems.design))
+        solved = _descend_together(problems, tau.ravel(), descent)
+    W, G = solved or _descend_together(problems, tau.ravel(), _Descent(max_iter))
     for number in np.flatnonzero(~(_norms(G) <= tau.ravel())):
         W = _solve_alone(problems, number, W, G, tau.ravel(), max_iter)
     return W.reshape(len(W), *problems.shape).swapaxes(0, 1)
@@ -124,68 +124,68 @@ def _solve(problems, tau, max_iter, guessing):
 
 def _solve_alone(problems, number, W, G, tau, max_iter):
     """Solve one problem that may need a curvature matrix of its own at each point."""
-    if len(W) <= MOST_SQUARE:
+    if len(W) <= MAX_SQUARE:
         column = np.array([number])
         factors = problems.curvature_factors(W[:, column], column)
-        W, G = _descend(problems, column, W, factors, tau, _Way(max_iter), renewal=0)
+        W, G = _descend(problems, column, W, factors, tau, _Descent(max_iter), renewal=0)
     if not _norms(G[:, number]) <= tau[number]:
         W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
 
 
-def _descend_together(problems, tau, way):
+def _descend_together(problems, tau, descent):
     """Return points with their gradients, or None where the guess is abandoned for matrices."""
-    W, factors = _start(problems, tau, way)
+    W, factors = _start(problems, tau, descent)
     if factors is None:
         return None
     tiny = len(tau) == 1 and problems.design.n_rows * len(W) <= TINY
-    renewal = math.inf if way.guessing else 0 if tiny else RENEWAL + len(W) / RENEWAL_COEFFICIENTS
-    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, way, renewal)
-    return (W, G) if way.cost == math.inf or (_norms(G) <= tau).all() else None
+    renewal = math.inf if descent.guessing else 0 if tiny else RENEWAL + len(W) / RENEWAL_COEFFICIENTS
+    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, descent, renewal)
+    return (W, G) if descent.cost == math.inf or (_norms(G) <= tau).all() else None
 
 
-def _start(problems, tau, way):
+def _start(problems, tau, descent):
     """Return the starting point of the descent, and the factors of the curvature there.
 
     None in place of factors where a guess is given up on the sample.
     """
     n, d = problems.design.n_rows, problems.design.n_columns
-    if way.guessing:
-        n_sample = n // SMALL_SAMPLE_SHARE
+    if descent.guessing:
+        n_sample = n // SMALL_SAMPLE_DIVISOR
         small = n_sample < SMALL_SAMPLE_ROWS
         n_sample = max(n_sample, SMALL_SAMPLE_ROWS)
     else:
         n_sample = _n_sampled(n, d)
         small = n_sample == n
-    if small and not way.guessing:
+    if small and not descent.guessing:
         W = np.zeros_like(problems.linear)
         return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
     # more accuracy than the sampling error is useless
-    share = NEAR if way.guessing else NEARER
-    enough = share * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
+    fraction = NEAR if descent.guessing else NEARER
+    enough = fraction * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
-    there = replace(way, cost=math.inf, most=max(FEW_ON_SAMPLE, way.cost))
+    there = replace(descent, cost=math.inf, max_passes=max(FEW_ON_SAMPLE, descent.cost))
 
     def on_sample(smaller):
         W = np.zeros_like(smaller.linear)
         if not small:
             # a starting point need not be a solution, so no guaranteed method is needed here
             W, _ = _descend_together(smaller, goal, there)
-            if smaller.n_passes > there.most:
+            if smaller.n_passes > there.max_passes:
                 return W, None
-        if way.guessing:
+        if descent.guessing:
             return W, smaller.moments(W)
         return W, smaller.curvature_factors(W, np.arange(smaller.shape[1]))
 
     W, found = problems.on_sample(n_sample, on_sample)
-    factors = IndependentColumns(problems, *found) if way.guessing and found else found
+    factors = IndependentColumns(problems, *found) if descent.guessing and found else found
     return np.tile(W, problems.shape[0]), factors
 
 
 def _n_sampled(n, d):
     """Return the number of rows in the sample for a curvature matrix, often all of them."""
     least = max(SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
-    rows = max(min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d), least)
+    rows = max(min(n // SAMPLE_DIVISOR, SAMPLE_ELEMENTS // d), least)
     return rows if rows <= n // 2 else n
 
 
@@ -232,7 +232,7 @@ def _with_columns(W, some, new):
     return W
 
 
-def _descend(problems, chosen, W, factors, tau, way, renewal):
+def _descend(problems, chosen, W, factors, tau, descent, renewal):
     """Move the chosen problems.
 
     `renewal` is what factors of the curvature at the points then cost, in gradients: 0 for new ones at
@@ -242,11 +242,15 @@ def _descend(problems, chosen, W, factors, tau, way, renewal):
     remembered = _n_remembered(len(W)) if factors.guessed else MEMORY
     memory, change, still, made = [], None, False, 0
     first = since = shortest = lengths = _norms(G)
-    for step in range(way.steps):
+    for step in range(descent.steps):
         # "not <=" rather than ">", so that NaN does not count as solved
         active = chosen[~(lengths[chosen] <= tau[chosen])]
         passes = problems.n_passes
-        if not len(active) or passes > way.most or _is_slow(way.cost, passes, first, lengths, tau):
+        if (
+            not len(active)
+            or passes > descent.max_passes
+            or _is_slow(descent.cost, passes, first, lengths, tau)
+        ):
             break
         renewed = step > 0 and (still or _pays(renewal, step - made, since, lengths, tau))
         if renewed:
@@ -267,15 +271,15 @@ def _descend(problems, chosen, W, factors, tau, way, renewal):
 
 def _precondition(G, memory, factors, n_columns):
     """Return L-BFGS's inverse curvatures times G: Liu and Nocedal 1989, the two loops."""
-    q, shares = G, []
+    q, coefficients = G, []
     for s, y, rho in reversed(memory):
-        shares.append(rho * _products(s, q))
-        q = q - shares[-1] * y
+        coefficients.append(rho * _products(s, q))
+        q = q - coefficients[-1] * y
     r = factors.solve(q, n_columns)
     if memory and factors.guessed:
         r = r * factors.correction(*memory[-1])
     for s, y, rho in memory:
-        r = r + (shares.pop() - rho * _products(y, r)) * s
+        r = r + (coefficients.pop() - rho * _products(y, r)) * s
     return r
 
 
@@ -306,10 +310,10 @@ def _line_search(problems, W, G, lengths, direction, active, shortest):
     halving them can find the strips.
     """
     start, longest = _columns(W, active), problems.longest[active]
-    whole, step = _norms(direction), np.ones(len(active))
-    if (whole > OUTSIDE * longest).any():
+    full, step = _norms(direction), np.ones(len(active))
+    if (full > OUTSIDE * longest).any():
         farthest = OUTSIDE * (_norms(start) + longest)
-        np.divide(farthest, whole, out=step, where=whole > farthest)
+        np.divide(farthest, full, out=step, where=full > farthest)
     there = start + step * direction
     g = problems.gradients(there, active)
     reached = _norms(g)
@@ -356,11 +360,11 @@ def _last_resort(problems, k, w, gradient, tau):
         # no gradient at 0 is longer than this
         start = w if length <= loss.lipschitz * R + t else np.zeros_like(w)
         return _accelerated_descent(problems, k, start, tau, steps)
-    reach = float(problems.longest[k])
+    far = float(problems.longest[k])
     M = loss.curvature * R**2 + mu
-    if length / mu < reach:
+    if length / mu < far:
         return _ellipsoids(problems, k, w, length / mu + tau / M, tau, steps)
-    return _ellipsoids(problems, k, np.zeros_like(w), reach + tau / M, tau, steps)
+    return _ellipsoids(problems, k, np.zeros_like(w), far + tau / M, tau, steps)
 
 
 def _accelerated_descent(problems, k, w, tau, steps):
@@ -395,11 +399,11 @@ def _ellipsoids(problems, k, center, radius, tau, steps):
         length = np.linalg.norm(gradient)
         if length < shortest:
             best, shortest = center, length
-        pull = gradient @ axes
-        if length <= tau or not pull.any():
+        normal = gradient @ axes
+        if length <= tau or not normal.any():
             break
-        pull /= np.linalg.norm(pull)
-        cut = axes @ pull
+        normal /= np.linalg.norm(normal)
+        cut = axes @ normal
         center = center - cut / (d + 1)
-        axes = across * axes + np.outer((along - across) * cut, pull)
+        axes = across * axes + np.outer((along - across) * cut, normal)
     return best

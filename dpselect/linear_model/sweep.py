@@ -9,14 +9,14 @@ import numpy.typing as npt
 from ..base.estimator import Trial
 from ..metrics import Score
 from ..noise import release
-from ..records.persons import shares
+from ..records.persons import person_weights
 from ..rows import Parts, in_part
 from ..utils.type_aliases import FloatArray, MatrixLike
 from .design import design_and_targets
 from .solver import minimise
 
 
-def alike(trials):
+def by_problem(trials):
     """Return the indices of trials that can be solved together, with their problem."""
     groups = {}
     for i, trial in enumerate(trials):
@@ -88,7 +88,7 @@ def scores_of_splits(
         Exact functions of the records, not released.
     """
     scores = np.empty((len(parts.test_sizes), len(trials)))
-    for problem, places in alike(trials):
+    for problem, places in by_problem(trials):
         problem.certified(score)
         some = [trials[i] for i in places]
         scores[:, places] = problem.split_scores(some, score, some[0].records(X, y), parts)
@@ -115,7 +115,7 @@ def optimal_values(trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, rea
         Exact functions of the records, which must not leave a search without noise.
     """
     values = np.empty(len(trials))
-    for problem, places in alike(trials):
+    for problem, places in by_problem(trials):
         records = trials[places[0]].records(X, y)
         calibrations = [trials[i].calibration(records.shape) for i in places]
         values[places] = problem.optimal_values(calibrations, records, reach)
@@ -134,14 +134,14 @@ def linear_split_scores(problem, trials, score, records, parts):
     J, k, K, d = W.shape
     columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
 
-    def penalties(rows, targets, test, *share):
+    def penalties(rows, targets, test, *weights):
         total = np.zeros((J, k * K))
         for j in range(J):
             chosen = np.flatnonzero(in_part(test, j))
             predictions = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
-            aligned = targets[chosen, None], *(weight[chosen] for weight in share)
+            aligned = targets[chosen, None], *(weight[chosen] for weight in weights)
             total[j] = problem.loss.penalties(score, predictions, *aligned).ravel()
         return (total,)
 
-    (total,) = design.sum(penalties, targets, parts.test, *shares(records), columns=k * K)
+    (total,) = design.sum(penalties, targets, parts.test, *person_weights(records), columns=k * K)
     return -total.reshape(J, k, K).mean(axis=2) / parts.test_sizes[:, None]

@@ -22,7 +22,7 @@ HARMLESS = 0.1
 # methods that are tried first.
 MAX_STEPS = 2**20
 # with more coefficients than this, no d x d array is stored or computed
-MOST_SQUARE = 1024
+MAX_SQUARE = 1024
 
 
 def attainable(loss, R, mu, t, tol):
@@ -86,7 +86,7 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
     width = float(longest(loss, R, mu, t)) * M / tau
     along, across = ellipsoid_factors(d)
     shrinkage = -math.log(along) - (d - 1) * math.log(across)
-    ellipsoids = d * math.log1p(width) / shrinkage + 1 if d <= MOST_SQUARE else math.inf
+    ellipsoids = d * math.log1p(width) / shrinkage + 1 if d <= MAX_SQUARE else math.inf
     return tuple(
         float(math.ceil(max(N, 1.0))) if math.isfinite(N) else math.inf
         for N in (accelerated, ellipsoids)

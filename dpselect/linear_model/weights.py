@@ -32,8 +32,8 @@ class Weights:
         """Return the weights of a model with these parameters, or None if all records have weight 1."""
         if class_weight is None and max_sample_weight is None:
             return None
-        most = None if max_sample_weight is None else float(max_sample_weight)
-        largest = 1.0 if most is None else most
+        max_weight = None if max_sample_weight is None else float(max_sample_weight)
+        largest = 1.0 if max_weight is None else max_weight
         if class_weight is not None:
             class_weight = {label: float(weight) for label, weight in class_weight.items()}
             # labels that are learned later may be missing in class_weight, and then have weight 1
@@ -43,19 +43,19 @@ class Weights:
                 else [class_weight.get(label, 1.0) for label in classes]
             )
             class_weight = tuple(class_weight.items())
-        return cls(class_weight, most, largest)
+        return cls(class_weight, max_weight, largest)
 
     def of_records(self, records):
         """Return the weight of each record, shape (n, 1), between 0 and `largest`."""
-        most, of_classes = self.of_samples, None
+        max_weight, of_classes = self.of_samples, None
         if self.of_classes is not None:
             given, classes = dict(self.of_classes), records.classes
             of_classes = np.array([[given.get(label, 1.0)] for label in classes.tolist()])
 
         def weights(y, *given):
             weight = np.ones((len(y), 1))
-            if most is not None:  # without sample_weight a record has weight 1, clipped as all are
-                weight = np.clip(given[0][:, None] if given else weight, 0.0, most)
+            if max_weight is not None:  # without sample_weight a record has weight 1, clipped as all are
+                weight = np.clip(given[0][:, None] if given else weight, 0.0, max_weight)
             if of_classes is not None:
                 weight *= (y[:, None] == classes) @ of_classes
             return weight
@@ -75,8 +75,8 @@ def weights_of(weights, records):
     own = None if weights is None else weights.of_records(records)
     if records.persons is None:
         return own
-    shares = block_map(lambda share: share[:, None], records.persons.weight)
-    return shares if own is None else block_map(np.multiply, own, shares)
+    person_weights = block_map(lambda weight: weight[:, None], records.persons.weight)
+    return person_weights if own is None else block_map(np.multiply, own, person_weights)
 
 
 def check_class_weight(value, classes):

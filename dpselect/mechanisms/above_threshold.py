@@ -27,7 +27,7 @@ from ..noise.paths import path_step
 # The threshold as a fraction of the target, at the first and at the last level. A small fraction makes
 # each test cheap and a large one halts earlier. Along a path the privacy loss of the models grows, so
 # at its end halting early is worth more than cheap tests.
-LOW_SHARE, HIGH_SHARE = 0.05, 0.4
+LOW_FRACTION, HIGH_FRACTION = 0.05, 0.4
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def tighter_test(target, sensitivity, n_levels, failure_probability):
 def reduced_tests(target, sensitivity, n_levels, failure_probability):
     """Return tests with the guarantee of :func:`published_test`, cheaper if they halt early.
 
-    W_n = s_n alpha with shares s_n that rise from `LOW_SHARE` to `HIGH_SHARE` with the square of n,
+    W_n = s_n alpha with fractions s_n from `LOW_FRACTION` to `HIGH_FRACTION` that grow with n squared,
     and the smallest e_n for which a loss above alpha is accepted at level n with probability at
     most gamma / T. With y = exp(-x / 2b), P(X + Y >= x) of :func:`tighter_test` is (4 y - y^2) / 6,
     and equals gamma / T at y = 2 - sqrt(4 - 6 gamma / T). So alpha - W_n = -2 b_n ln y, where b_n =
@@ -114,13 +114,13 @@ def reduced_tests(target, sensitivity, n_levels, failure_probability):
     loss along a geometric grid.
     """
     # from 1/2 on no margin is needed, and the scale is infinite
-    share = min(0.49, failure_probability / n_levels)
+    probability = min(0.49, failure_probability / n_levels)
     # 2 - sqrt(4 - 6 share), without cancellation
-    y = 6 * share / (2 + math.sqrt(4 - 6 * share))
+    y = 6 * probability / (2 + math.sqrt(4 - 6 * probability))
     levels = np.arange(1, n_levels + 1) / n_levels
-    shares = LOW_SHARE + (HIGH_SHARE - LOW_SHARE) * levels**2
-    epsilons = -4 * sensitivity * math.log(y) / ((1 - shares) * target)
-    return ReducedTests(epsilons, shares * target, sensitivity)
+    fractions = LOW_FRACTION + (HIGH_FRACTION - LOW_FRACTION) * levels**2
+    epsilons = -4 * sensitivity * math.log(y) / ((1 - fractions) * target)
+    return ReducedTests(epsilons, fractions * target, sensitivity)
 
 
 class Comparisons:

@@ -158,9 +158,9 @@ def tail_bounds(m, kappa, t, drift):
                 + max(curvature, 0.0) * (b - a) ** 2 / 4
             )
             # never 0, because it is a divisor
-            reach = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
+            cosine = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
             left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)
-            np.minimum(distance, left / reach, out=distance)
+            np.minimum(distance, left / cosine, out=distance)
     return np.exp(-(distance**2) / 2).mean(axis=2).max(axis=1)
 
 

@@ -68,7 +68,10 @@ def person_mu(epsilon, delta, n_problems=1, kappa=0.0, charge=0.0):
             return _log_spent(lambda s: np.log(mean_excess(s - charge)), epsilon, n_problems * m * m)
 
     # the bound decreases in m, down to `charge`
-    high = min(objective_mu(epsilon - charge, delta), math.sqrt(2 * (epsilon - charge) / n_problems))
+    high = min(
+        objective_mu(epsilon - charge, delta),
+        math.sqrt(2 * (epsilon - charge) / n_problems),
+    )
     return _largest(log_spent, delta, apart, high, 1e-6) if apart < high else apart
 
 
@@ -117,18 +120,18 @@ def _tails_mu(epsilon, delta, tails, least):
 def _log_spent(log_excess, epsilon, variance):
     """Return the logarithm of the integral of theorem 2b on a straight path, rounded upwards."""
     t = np.linspace(0, 1, N_STEPS + 1)
-    way = epsilon + variance * (1 / 2 - t)
-    rest = epsilon * (1 - t) - variance * t * (1 - t) / 2
+    path = epsilon + variance * (1 / 2 - t)
+    remaining = epsilon * (1 - t) - variance * t * (1 - t) / 2
     # the first term decreases in t and the second one increases: take each at its larger end
-    return logsumexp(rest[:-1] + log_excess(way[1:])) - math.log(N_STEPS)
+    return logsumexp(remaining[:-1] + log_excess(path[1:])) - math.log(N_STEPS)
 
 
 def _log_normal_excess(y):
     """Return log E(Z - y)_+ for a standard normal Z and y > 0, rounded upwards."""
     with np.errstate(over="ignore"):
         ratio = math.sqrt(math.pi / 2) * erfcx(y / math.sqrt(2))
-        share = np.where(y < 30, 1 - y * ratio, 1 / (1 + y * y))
-        return np.log(share) - y * y / 2 - math.log(2 * math.pi) / 2
+        factor = np.where(y < 30, 1 - y * ratio, 1 / (1 + y * y))
+        return np.log(factor) - y * y / 2 - math.log(2 * math.pi) / 2
 
 
 def _mean_excess(m, kappa, n_problems):

@@ -8,7 +8,7 @@ statement and proof.
 import numpy as np
 import numpy.typing as npt
 
-from ..accounting.events import GRID_CHARGE, ChoiceEvent
+from ..accounting.events import GRID_COST, ChoiceEvent
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..utils.type_aliases import FloatArray
@@ -169,7 +169,7 @@ def gumbel_choice(epsilon, times=1):
     The grid may move the logarithm of a probability by two of its steps, in units of the noise, of which
     the noise has 2^40 / 2 or more: the page "A budget for a whole team", proposition 4.
     """
-    return ChoiceEvent(epsilon + GRID_CHARGE, times)
+    return ChoiceEvent(epsilon + GRID_COST, times)
 
 
 def largest_sum(values, noise):
@@ -181,9 +181,9 @@ def largest_sum(values, noise):
     """
     sums = values + noise
     second = sums - values
-    rest = (values - (sums - second)) + (noise - second)
+    remainder = (values - (sums - second)) + (noise - second)
     # ties of rounded sums are broken by their exact rounding errors
-    return np.argmax(np.where(sums == sums.max(axis=-1, keepdims=True), rest, -np.inf), axis=-1)
+    return np.argmax(np.where(sums == sums.max(axis=-1, keepdims=True), remainder, -np.inf), axis=-1)
 
 
 def _check_epsilon(epsilon, low_included=False):

@@ -270,8 +270,8 @@ class PoissonDevianceScore(TargetScore):
         """
         with np.errstate(over="ignore", under="ignore"):
             low, high = np.exp(-np.asarray(bound)), np.exp(bound)
-        most, none = np.float64(self.target_bound), np.float64(0.0)
-        return np.maximum(self.penalty(most, low), self.penalty(none, high))
+        largest, zero = np.float64(self.target_bound), np.float64(0.0)
+        return np.maximum(self.penalty(largest, low), self.penalty(zero, high))
 
     def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
         y, rate = np.clip(y, 0.0, self.target_bound), np.clip(predicted, 0.0, self.target_bound)

@@ -82,8 +82,8 @@ def _sum(values, noise, step, unit):
         )
     # quotient and remainder of the exact sum by the unit, because float64 may not represent the sum
     carried = np.floor(noise / unit)
-    whole = np.asarray(values) + carried.astype(np.int64)
-    return all_finite(whole * unit + (noise - carried * unit))
+    multiples = np.asarray(values) + carried.astype(np.int64)
+    return all_finite(multiples * unit + (noise - carried * unit))
 
 
 def all_finite(released: Any) -> Any:

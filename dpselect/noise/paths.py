@@ -230,10 +230,10 @@ class BrownianPath:
             self._value = np.sqrt(time) * noise
         else:
             # a Brownian motion is 0 at time 0
-            share = time / np.where(last > 0, last, 1)
+            ratio = time / np.where(last > 0, last, 1)
             # in place: at equal times the ratio is 1 and the value unchanged, exactly
-            self._value *= share
-            noise *= np.sqrt(share * (last - time))
+            self._value *= ratio
+            noise *= np.sqrt(ratio * (last - time))
             self._value += noise
         self._time = np.array(time)
         return self._value.copy()

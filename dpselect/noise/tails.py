@@ -11,7 +11,7 @@ from scipy.special import gammainc, gammaincc, gammainccinv
 # that in the norm
 STEP = 0.01
 # fraction of the failure probability for each of the two parts outside the grid
-SHARE = 1e-3
+FRACTION = 1e-3
 # error of the transform in double precision, measured against extended precision up to d = 1e6
 ROUNDING = 1e-11
 # smallest probability above the rounding error
@@ -49,7 +49,7 @@ def laplace_length_quantile(dimension, probability):
     if probability < RARE:
         longest = math.log(dimension / probability)
         return min(float(gammainccinv(dimension, probability)), math.sqrt(dimension) * longest)
-    allowance = -np.log(SHARE * probability)
+    allowance = -np.log(FRACTION * probability)
     cap = (np.log(dimension) + allowance) ** 2
     # lower bounds: from the largest square alone, the median for few coordinates, mean minus deviations
     guess = max(np.log(probability) ** 2, 0.48 * dimension, 2 * dimension - 3 * dimension**0.5)
@@ -71,7 +71,7 @@ def laplace_length_quantile(dimension, probability):
     sums = np.roll(sums, -(start % size))
     # probabilities of a sum beyond start + i steps
     tails = sums[::-1].cumsum()[::-1] - sums
-    failure = tails + dimension * beyond[-1] + SHARE * probability + ROUNDING
+    failure = tails + dimension * beyond[-1] + FRACTION * probability + ROUNDING
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
 
 

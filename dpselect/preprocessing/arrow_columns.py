@@ -10,8 +10,8 @@ def holds_numbers(column):
     import pyarrow as pa
 
     # Arrow converts booleans with gaps to objects
-    whole = pa.types.is_boolean(column.type) and not column.null_count
-    return whole or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    is_full_boolean = pa.types.is_boolean(column.type) and not column.null_count
+    return is_full_boolean or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 
 
 def holds_text(column):

@@ -56,17 +56,17 @@ def _misfits(step, label, columns, names):
         for name, part in step.transformer_list:
             yield from _misfits(part, name, columns, names)
     elif isinstance(step, ColumnTransformer):
-        rest = set(range(len(columns)))
+        remaining = set(range(len(columns)))
         for name, part, chosen in step.transformers:
             try:
                 places = _places(chosen, len(columns), names)
             except (AttributeError, IndexError, TypeError, ValueError):
                 places = []  # missing columns are refused by scikit-learn
-            rest.difference_update(places)
+            remaining.difference_update(places)
             # inner transformers number their columns from 0
             inner = None if names is None else [names[i] for i in places]
             yield from _misfits(part, name, [columns[i] for i in places], inner)
-        left = sorted(rest)
+        left = sorted(remaining)
         inner = None if names is None else [names[i] for i in left]
         yield from _misfits(step.remainder, "remainder", [columns[i] for i in left], inner)
     else:

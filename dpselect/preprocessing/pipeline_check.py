@@ -183,7 +183,9 @@ def map_parts(step, function, path=()):
         return step
 
     def mapped(parts):
-        return [(name, map_parts(part, function, (*path, name)), *rest) for name, part, *rest in parts]
+        return [
+            (name, map_parts(part, function, (*path, name)), *others) for name, part, *others in parts
+        ]
 
     if isinstance(step, Pipeline):
         step.steps = mapped(step.steps)

@@ -100,16 +100,18 @@ def plain_form(part):
         return FrozenEstimator(plain_form(part.estimator))
     if inner_parts(part) is None:
         return deepcopy(part)
-    twin = copy(part)
-    if isinstance(twin, ColumnTransformer):
+    duplicate = copy(part)
+    if isinstance(duplicate, ColumnTransformer):
         fitted = [(name, plain_form(step), columns) for name, step, columns in part.transformers_]
         by_name = {name: step for name, step, _ in fitted}
         # the given transformers are stateless, and need not be fitted
-        twin.transformers = [(name, by_name[name], columns) for name, _, columns in part.transformers]
-        twin.remainder = by_name.get("remainder", "drop")
-        twin.transformers_ = fitted
-    elif isinstance(twin, Pipeline):
-        twin.steps, twin.memory = [(name, plain_form(step)) for name, step in part.steps], None
+        duplicate.transformers = [
+            (name, by_name[name], columns) for name, _, columns in part.transformers
+        ]
+        duplicate.remainder = by_name.get("remainder", "drop")
+        duplicate.transformers_ = fitted
+    elif isinstance(duplicate, Pipeline):
+        duplicate.steps, duplicate.memory = [(name, plain_form(step)) for name, step in part.steps], None
     else:
-        twin.transformer_list = [(name, plain_form(step)) for name, step in part.transformer_list]
-    return twin
+        duplicate.transformer_list = [(name, plain_form(step)) for name, step in part.transformer_list]
+    return duplicate

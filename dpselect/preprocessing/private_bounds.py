@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.zcdp import ROUNDING, zcdp_budget
 from ..base.estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
-from ..mechanisms.selection import GRID_CHARGE, gumbel_choice, largest_sum
+from ..mechanisms.selection import GRID_COST, gumbel_choice, largest_sum
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..records.persons import cell_counts
@@ -25,7 +25,7 @@ from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
 # within an eighth of its size, and the exponents hold every unit that people measure in.
-STEPS, LEAST, MOST = 8, -40, 40
+STEPS, SMALLEST_EXPONENT, LARGEST_EXPONENT = 8, -40, 40
 # target ranks are multiples of this, so that differences of ranks are exact
 RANK_UNIT = 2.0**-10
 
@@ -43,24 +43,24 @@ class BoundsNoise:
         return 2 * self.shape.n_features
 
     @cached_property
-    def concentrated_share(self):
+    def concentrated_epsilon(self):
         """float : Epsilon of each bound by theorem 3; 0 without a delta, or if theorem 1 is better."""
         if self.allowed_delta == 0 or self.epsilon == np.inf:
             return 0.0
         budget = zcdp_budget(self.epsilon, self.allowed_delta) * (1 - ROUNDING)
-        share = float(np.sqrt(8 * budget / self.n_bounds)) - GRID_CHARGE
-        return share if share > self.epsilon / self.n_bounds else 0.0
+        each = float(np.sqrt(8 * budget / self.n_bounds)) - GRID_COST
+        return each if each > self.epsilon / self.n_bounds else 0.0
 
     @property
     def delta(self):
         """float : Delta of the fit; 0 if theorem 1 gives each bound more epsilon."""
-        return self.allowed_delta if self.concentrated_share else 0.0
+        return self.allowed_delta if self.concentrated_epsilon else 0.0
 
     @property
     def scale(self):
         """float : Scale of Gumbel noise for ranks: 2 / epsilon, with the epsilon of one bound."""
-        if self.concentrated_share:
-            return 2 / self.concentrated_share
+        if self.concentrated_epsilon:
+            return 2 / self.concentrated_epsilon
         return 4 * self.shape.n_features / self.epsilon
 
     @property
@@ -70,8 +70,8 @@ class BoundsNoise:
 
     def event(self, learned=False):
         """Return the Event of all choices."""
-        share = self.concentrated_share or self.epsilon / self.n_bounds
-        return gumbel_choice(share, self.n_bounds) if self.epsilon < np.inf else None
+        each = self.concentrated_epsilon or self.epsilon / self.n_bounds
+        return gumbel_choice(each, self.n_bounds) if self.epsilon < np.inf else None
 
     def scaled(self, noise):
         """Return the noise of the utilities, on the grid."""
@@ -221,7 +221,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 def bound_grid():
     """Return the ends of the cells, in ascending order."""
     mantissas = 1 + np.arange(STEPS) / STEPS
-    positive = np.outer(2.0 ** np.arange(LEAST, MOST + 1), mantissas).ravel()
+    positive = np.outer(2.0 ** np.arange(SMALLEST_EXPONENT, LARGEST_EXPONENT + 1), mantissas).ravel()
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 

@@ -9,7 +9,7 @@ from ..rows import is_arrow
 from .arrow_columns import arrow_view, holds_numbers
 from .schema import NumberColumn, NumberScale
 from .table_form import distinct_cells, plain_values
-from .terms import AlikeNumbers, NumberTerm
+from .terms import NumberTerm, NumberTerms
 
 
 class TableEncoding:
@@ -42,7 +42,7 @@ class TableEncoding:
         z, read = self._read(rows)
         features = np.empty((self.terms[-1].outputs.stop, z.shape[1]))
         for outputs, term, places in self.parts:
-            if isinstance(term, AlikeNumbers):
+            if isinstance(term, NumberTerms):
                 term.write(z[places], features[outputs])
             else:
                 features[outputs] = term.encode(*(read[name] for name in term.columns)).T
@@ -71,7 +71,7 @@ class TableEncoding:
 
 
 def _parts(terms, places):
-    """Return (outputs, term, None), or (outputs, AlikeNumbers, indices) for runs of equal terms."""
+    """Return (outputs, term, None), or (outputs, NumberTerms, indices) for runs of equal terms."""
 
     def key(i):
         term = terms[i]
@@ -89,7 +89,7 @@ def _parts(terms, places):
             continue
         start, n = places[first.parts[0].name], 1 + len(others)
         outputs = slice(first.start, [first, *others][-1].outputs.stop)
-        parts.append((outputs, AlikeNumbers([first, *others]), slice(start, start + n)))
+        parts.append((outputs, NumberTerms([first, *others]), slice(start, start + n)))
     return parts
 
 

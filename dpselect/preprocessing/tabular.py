@@ -103,10 +103,10 @@ class TabularPipeline(Pipeline):
         model = self.steps[-1][1]
         given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
         epsilon = given.get("epsilon") if epsilon is None else epsilon
-        told = None
+        n_epsilon = None
         if n_samples and epsilon is not None:
-            told = n_samples * check_epsilon(epsilon) / n_problems(model)
-        encoder.set_params(**{TOLD: told})
+            n_epsilon = n_samples * check_epsilon(epsilon) / n_problems(model)
+        encoder.set_params(**{TOLD: n_epsilon})
         norms = {
             "data_norm": encoder.typical_norm("l2"),
             "data_norm_l1": encoder.typical_norm("l1"),

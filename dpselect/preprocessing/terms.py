@@ -115,9 +115,9 @@ class NumberTerm(Term):
     expansion: str | int = "linear"
 
     def encode(self, z):
-        alike = AlikeNumbers([self])
-        features = np.empty((alike.width, len(z)))
-        alike.write(z[np.newaxis], features)
+        terms = NumberTerms([self])
+        features = np.empty((terms.width, len(z)))
+        terms.write(z[np.newaxis], features)
         return features.T
 
     @property
@@ -136,7 +136,7 @@ class NumberTerm(Term):
         return Lengths(*map(max, (l1, square), gaps), *typical[2:])
 
 
-class AlikeNumbers:
+class NumberTerms:
     """Terms of numbers that differ only in their columns; `width` counts the features of each."""
 
     def __init__(self, terms):

@@ -25,7 +25,7 @@ from ..utils.validation import unquoted
 WEIGHT_STEP = 2.0**-52
 # characters at the ends of a text that are not visible
 BLANKS = "".join(map(chr, range(33)))
-WHOLE = re.compile(r"^(\d+)\.0+$")
+INTEGRAL = re.compile(r"^(\d+)\.0+$")
 # bits of a person's contributions, as far as float64 allows
 PART_BITS = 30
 
@@ -81,7 +81,7 @@ def check_one_label_a_row(X, y):
         raise ValueError("y must have one label for each row of X; give an array of shape (n_samples,).")
 
 
-def shares(records):
+def person_weights(records):
     """Return the weights of rows of persons in a tuple, which is empty where each row is a person."""
     return () if records.persons is None else (records.persons.weight,)
 
@@ -256,7 +256,7 @@ def _texts(known):
     known = [text.strip(BLANKS) for text in known]
     if ".0" in "\n".join(known):
         # numbers that became floats before they became texts, such as "7.0"
-        known = [WHOLE.sub(r"\1", text) for text in known]
+        known = [INTEGRAL.sub(r"\1", text) for text in known]
     return known
 
 

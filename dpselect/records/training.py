@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from ..config import warn_caller
 from ..exceptions import PrivacyLeakWarning
-from ..ledger import where_it_came_from
+from ..ledger import restored_origin
 from ..utils.type_aliases import Function
 
 # model -> Place; keys compare by identity, so copies and pickles have none
@@ -66,10 +66,10 @@ def remember(model, X):
             _TRAINED_ON[trained] = Place(X)
 
 
-def share_records(model, twin):
-    """Remember that `twin` is post-processing of what `model` released."""
+def share_records(model, derived):
+    """Remember that `derived` is post-processing of what `model` released."""
     if model in _TRAINED_ON:
-        _TRAINED_ON[twin] = _TRAINED_ON[model]
+        _TRAINED_ON[derived] = _TRAINED_ON[model]
 
 
 def holds_training_records(model, X):
@@ -80,11 +80,11 @@ def holds_training_records(model, X):
 
 def warn_of_training_records(model, message):
     """Warn if X holds records that `model` was trained on; in the mode in which it was sent."""
-    with where_it_came_from(model):
+    with restored_origin(model):
         warn_caller(message, PrivacyLeakWarning)
 
 
-def model_not_counted(trained):
+def uncounted_loss_note(trained):
     """Return a note that a release about a model does not include the model's loss."""
     return (
         "the model was trained on the same records, so its own loss adds to this one"
@@ -94,7 +94,7 @@ def model_not_counted(trained):
 
 
 @contextmanager
-def without_looking():
+def without_training_warning():
     """Suspend the warning about training records: the caller has checked, or pays."""
     before, _local.looked = getattr(_local, "looked", False), True
     try:
@@ -129,7 +129,7 @@ def warns_of_training_records(method: Function) -> Function:
                 "of them that the privacy loss does not cover; score records that took no part "
                 "in training.",
             )
-        with without_looking():
+        with without_training_warning():
             return method(self, X, *args, **kwargs)
 
     return cast(Function, warning_method)

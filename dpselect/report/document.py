@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..accounting.privacy_loss import PrivacyLoss
-from ..ledger import is_of_a_ledger
+from ..ledger import is_ledger_file
 from ..utils.type_aliases import PathLike
 
 # no colours of its own, so that the report follows the browser's or notebook's theme
@@ -162,7 +162,7 @@ class PrivacyReport:
             If the file cannot be written.
         """
         text = getattr(self, form_of(path))()
-        if is_of_a_ledger(path):
+        if is_ledger_file(path):
             raise FileExistsError(
                 f"The file at {os.fspath(path)} is that of a ledger, or of another database of SQLite, "
                 "and what was counted is not replaced; give another path."

@@ -30,7 +30,7 @@ LIBRARIES = ("dpselect", "numpy", "scipy", "scikit-learn", "randomgen", "joblib"
 UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
 # attributes that are independent of the records: a solver's limit, and a flag of scikit-learn
 NOT_RELEASED = ("n_iter_", "multimetric_")
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 # strategies that choose by public numbers alone
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
@@ -185,17 +185,17 @@ def privacy_report(
     # compare by identity: another evaluation with an equal loss is a release of its own
     apart = evaluation is not None and not any(evaluation is one for one in known)
     # a plan covers the search alone, without a later evaluation
-    whole = trained if loss == getattr(trained, "privacy_", None) else model
+    planned = trained if loss == getattr(trained, "privacy_", None) else model
     if evaluation is not None and apart and evaluation.of_training_records:
         if evaluation.privacy_.adjacency == loss.adjacency:
             loss = PrivacyLoss.sequential([loss, evaluation.privacy_], label=type(model).__name__)
-            whole = None
+            planned = None
     seeded = loss.seeded or (evaluation is not None and evaluation.privacy_.seeded)
     name = type(model).__name__
     sections = [
         Section("What was released", _released(name, model, trained, loss, about)),
         Section("Who is protected", _protected(loss, _n_records(trained, loss))),
-        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(whole, loss)),
+        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(planned, loss)),
         Section("What is taken to be public", _public(model)),
         Section("What is not covered", _not_covered(model, trained, loss, seeded)),
     ]
@@ -321,9 +321,9 @@ def _protected(loss, n):
 def _meaning(model, loss):
     if loss.epsilon == math.inf:
         return ("Nothing is promised: what was released is to be handled like the records themselves.",)
-    factor, whole, one = _factor(loss.epsilon), loss, _unit(loss)
+    factor, bound, one = _factor(loss.epsilon), loss, _unit(loss)
     if loss.kind == KINDS[1]:
-        whole = getattr(getattr(model, "plan_", None), "at_most", None)
+        bound = getattr(getattr(model, "plan_", None), "at_most", None)
         blocks = [
             (
                 "This epsilon was not fixed in advance: it bounds the loss of the outcome that came "
@@ -332,10 +332,10 @@ def _meaning(model, loss):
         ]
         if loss.delta:
             blocks.append(f"With a probability of at most delta = {loss.delta:.6g} the loss is larger.")
-        if whole is not None:
+        if bound is not None:
             blocks.append(
                 "Whatever had come out, the search as a whole is differentially private with epsilon = "
-                f"{whole.epsilon:.6g} and delta = {whole.delta:.6g}. This number was known before the "
+                f"{bound.epsilon:.6g} and delta = {bound.delta:.6g}. This number was known before the "
                 "records were read, and is the one to quote where differential privacy is asked for; "
                 "the one above is about this outcome alone."
             )
@@ -363,10 +363,10 @@ def _meaning(model, loss):
             tuple((f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS),
         ),
     ]
-    if whole is not None:
+    if bound is not None:
         blocks.append(
             f"A game: someone knows all other {one}s, and that a fair coin chose this one among two. "
-            f"They tell which one in at most {_percent(success(whole.epsilon, whole.delta))} of all "
+            f"They tell which one in at most {_percent(success(bound.epsilon, bound.delta))} of all "
             "cases, and in 50 % by guessing."
         )
     blocks.append("This holds whatever else they know, and whatever is computed from the release later.")
@@ -392,11 +392,11 @@ def success(epsilon, delta):
     return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
 
 
-def _percent(share):
+def _percent(fraction):
     """Return a fraction in percent, rounded up, with enough digits below 100 %."""
-    rest = max(100 * (1 - share), 1e-9)
-    digits = max(1, 1 - math.floor(math.log10(rest)))
-    return f"{math.ceil(round(100 * share * 10**digits, 9)) / 10**digits:.{digits}f} %"
+    remaining = max(100 * (1 - fraction), 1e-9)
+    digits = max(1, 1 - math.floor(math.log10(remaining)))
+    return f"{math.ceil(round(100 * fraction * 10**digits, 9)) / 10**digits:.{digits}f} %"
 
 
 def _factor(epsilon):
@@ -567,8 +567,8 @@ def _quality(model, evaluation, loss, apart):
 def _coefficients(intervals):
     low, high = intervals.confidence_interval()
     rows = tuple(
-        (str(name), str(Estimate(math.nan if intervals.empty else c, start, end)), f"{share:.0%}")
-        for name, c, start, end, share in zip(
+        (str(name), str(Estimate(math.nan if intervals.empty else c, start, end)), f"{fraction:.0%}")
+        for name, c, start, end, fraction in zip(
             intervals.names, intervals.coef, low, high, intervals.noise_share
         )
     )
@@ -695,4 +695,4 @@ def _said(value: Any) -> str:
         text = value.__qualname__
     else:
         text = str(value)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}\N{HORIZONTAL ELLIPSIS}"

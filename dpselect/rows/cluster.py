@@ -15,12 +15,12 @@ TASK_BYTES, TASKS_A_THREAD = 1 << 28, 2
 
 def compute(value):
     """Run tasks and return their result."""
-    return _told(lambda dask: dask.compute(value)[0])
+    return _run(lambda dask: dask.compute(value)[0])
 
 
 def persisted(parts):
     """Return tasks whose results stay with the workers as long as they are referenced."""
-    return list(_told(lambda dask: dask.persist(*parts)))
+    return list(_run(lambda dask: dask.persist(*parts)))
 
 
 def wait(parts):
@@ -34,9 +34,9 @@ def wait(parts):
         secede()
     except (AttributeError, KeyError, ValueError):
         # not in a task, or in one that has already seceded
-        return _told(lambda dask: wait(parts))
+        return _run(lambda dask: wait(parts))
     try:
-        _told(lambda dask: wait(parts))
+        _run(lambda dask: wait(parts))
     finally:
         rejoin()
 
@@ -133,7 +133,7 @@ def _client():
     return client if hasattr(client, "scheduler_info") else None
 
 
-def _told(run):
+def _run(run):
     """Return ``run(dask)``, and raise errors of tasks without records."""
     import dask
 

@@ -18,7 +18,7 @@ from .sparse_rows import rows_between
 
 BLOCK_ELEMENTS = 1 << 18
 # upper bound on the rows of a sparse block
-MOST_SUMMED = 1 << 18
+MAX_SUMMED = 1 << 18
 # length of runs of consecutive rows in a sample
 RUN = 64
 # least blocks per thread, below which threads cost more than they save, and most blocks per task
@@ -46,7 +46,7 @@ def sparse_blocks(X, beside):
     width = max(beside, -(-X.nnz // max(1, X.shape[0])))
     # a sum over a block may have an entry per column, and adding it should be relatively cheap
     # the allowance for rounding in linear models' noise does not cover sums over more rows
-    step = max(rows_in_block(width), min(4 * X.shape[1] // width, MOST_SUMMED))
+    step = max(rows_in_block(width), min(4 * X.shape[1] // width, MAX_SUMMED))
     return _slices(X.shape[0], step)
 
 
@@ -100,13 +100,13 @@ def in_threads(function, slices, n_threads, at_a_time=1):
 
     # warning filters are global, so threads would restore each other's
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as threads:
-        under_way = deque()
+        running = deque()
         for start in range(0, len(slices), at_a_time):
-            under_way.append(threads.submit(on_some, slices[start : start + at_a_time]))
-            if len(under_way) > AHEAD * n_threads:
-                yield from under_way.popleft().result()
-        while under_way:
-            yield from under_way.popleft().result()
+            running.append(threads.submit(on_some, slices[start : start + at_a_time]))
+            if len(running) > AHEAD * n_threads:
+                yield from running.popleft().result()
+        while running:
+            yield from running.popleft().result()
 
 
 def plus(total, part):

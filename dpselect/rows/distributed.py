@@ -54,7 +54,7 @@ from .source import FEW, RowSource
 # larger functions, with their coefficients, are sent once instead of with each task
 SENT_ONCE = 1 << 16
 # rows are persisted for many passes if they fit in this fraction of the workers' memory
-HELD = 0.3
+PERSISTED_FRACTION = 0.3
 
 
 def is_dask(X):
@@ -116,7 +116,7 @@ class DistributedRows(RowSource):
         return DistributedRows(parts, self.lengths, example.shape[1:], dtype=example.dtype).to_dask()
 
     def hold(self, function, aligned, tails):
-        if not 0 < 8 * len(self) * self.shape[1] <= HELD * memory_of_workers():
+        if not 0 < 8 * len(self) * self.shape[1] <= PERSISTED_FRACTION * memory_of_workers():
             return None
         groups, cut = self._together, (self.shape[1], None, 1)
         parts = persisted(self._tasks_of_groups(hold_group, function, aligned, cut, groups))
@@ -144,8 +144,8 @@ class DistributedRows(RowSource):
     def sample(self, n_rows, aligned):
         few = min(FEW, len(self.lengths), max(1, n_rows))
         chosen = np.unique(np.linspace(0, len(self.lengths) - 1, few).astype(int)).tolist()
-        share = -(-n_rows // len(chosen))
-        lengths = {i: min(self.lengths[i], share) for i in chosen}
+        n_each = -(-n_rows // len(chosen))
+        lengths = {i: min(self.lengths[i], n_each) for i in chosen}
         rows = [self, *map(self._cut, aligned)]
         groups = [Group([i for i in own if i in lengths], at) for own, at in self._together]
         groups = [group for group in groups if group.chunks]
@@ -153,8 +153,8 @@ class DistributedRows(RowSource):
         parts = self._tasks_of_groups(take_group, None, rows[1:], cuts, groups)
         order = np.argsort([i for group in groups for i in group.chunks]).tolist()
         # few rows: in one chunk they take one task per pass
-        whole = delayed(join_chunks)(order, parts)
-        return self._with([whole], (sum(lengths.values()),), [array.shape[1:] for array in rows])
+        joined = delayed(join_chunks)(order, parts)
+        return self._with([joined], (sum(lengths.values()),), [array.shape[1:] for array in rows])
 
     def pick(self, indices):
         requested, chosen, lengths, start = [], [], [], 0
@@ -318,9 +318,9 @@ def _parts(X):
     if not hasattr(X, "chunks"):  # a dataframe or series
         # pandas' extension types, such as text, cannot be sliced as arrays
         return [part if X.ndim == 2 else delayed(np.asarray)(part) for part in X.to_delayed()]
-    whole = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
+    rechunked = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
     # not optimised, because that drops the references that keep persisted chunks; passes are optimised
-    return whole.to_delayed(optimize_graph=False).ravel().tolist()
+    return rechunked.to_delayed(optimize_graph=False).ravel().tolist()
 
 
 def _in_groups(groups, task):

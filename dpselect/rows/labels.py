@@ -9,7 +9,7 @@ from .distributed import DistributedRows, align_dask, is_dask
 from .source import LocalRows
 
 # more distinct labels are not classes, and must not be gathered
-MOST_LABELS = 10_000
+MAX_LABELS = 10_000
 
 
 def align(X, y):
@@ -63,9 +63,9 @@ def _union(parts):
 
 
 def _few(labels):
-    if len(labels) > MOST_LABELS:
+    if len(labels) > MAX_LABELS:
         raise ValueError(
-            f"y holds more than {MOST_LABELS} different labels, and classes=None would gather them "
+            f"y holds more than {MAX_LABELS} different labels, and classes=None would gather them "
             "all in one place; give classes=[...], or use a regression."
         )
     return labels

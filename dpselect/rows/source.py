@@ -15,8 +15,8 @@ FEW = 8
 class RowSource(ABC):
     """Rows of shape (n, d), or (n,) for labels, that are read when they are needed.
 
-    `dtype` is that of a dummy row; `names` are those of the columns, or None. Rows that are `in_memory`
-    are the same ones in each pass. Those that are `finite` are finite float64 without a check.
+    `dtype` is that of a dummy row; `names` are those of the columns, or None. `in_memory` sources
+    yield identical rows in every pass. `finite` ones yield finite float64, which needs no check.
     """
 
     in_memory = finite = False
@@ -121,8 +121,8 @@ class LocalRows(RowSource):
         pieces = self.pieces(1)
         few = min(FEW, len(pieces), max(1, requested))
         chosen = [pieces[i] for i in np.linspace(0, len(pieces) - 1, few).astype(int)]
-        share = -(-requested // few)
-        return [slice(rows.start, min(rows.stop, rows.start + share)) for rows in chosen]
+        n_each = -(-requested // few)
+        return [slice(rows.start, min(rows.stop, rows.start + n_each)) for rows in chosen]
 
     def first(self):
         """Return at most one row, in the container of its chunk."""

@@ -41,7 +41,7 @@ def _worst_neighbours(case, setting, bases, seeds):
     return best
 
 
-def _beside_others(case, setting):
+def _among_others(case, setting):
     """Return the pair with the largest move, where one record among ordinary ones is replaced."""
     params, d, _, _ = setting
     best = (0.0, None)
@@ -76,7 +76,7 @@ def check_the_stated_loss(case, n_trials):
         (number, setting, _worst_neighbours(case, setting, 2, 2)[1])
         for _, number, setting in sorted(tried)[:3]
     ]
-    for number, setting, pair in [(len(tried), usual, _beside_others(case, usual)[1]), *found]:
+    for number, setting, pair in [(len(tried), usual, _among_others(case, usual)[1]), *found]:
         if pair is None:
             leave_out(f"{setting[0]}, with which no record moves anything")
             continue

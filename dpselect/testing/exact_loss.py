@@ -8,7 +8,7 @@ from .case import as_records, parameters_to_try
 from .fixed_noise import FixedNoise
 from .laws import gaussian_delta
 from .neighbours import many_columns, neighbourhoods, neighbourhoods_of_persons
-from .noisy_sums import MOST_NUMBERS, ReleasedSums, Sums
+from .noisy_sums import MAX_NUMBERS, ReleasedSums, Sums
 from .person_checks import takes_persons
 from .sums_checks import NO_GATE
 from .tally import leave_out, require
@@ -20,7 +20,7 @@ SURE = 6
 # release is solved for
 HARDEST_SETTINGS, HARDEST_PAIRS = 4, 3
 # number of neighbourhoods if each release takes a solver: in the first setting, and in the others
-MOST_HOODS = (4, 2)
+MAX_NEIGHBOURHOODS = (4, 2)
 # marks, in place of the number of records, that records are persons
 PERSONS = "persons'"
 
@@ -102,15 +102,15 @@ class _Attack:
             self._leave_out(f"{why}, and {refusal}")
             return None
         self.sums.keep_only_other_noise()
-        self.hoods = self.hoods[: MOST_HOODS[len(self.hoods) < 6]]
+        self.hoods = self.hoods[: MAX_NEIGHBOURHOODS[len(self.hoods) < 6]]
         return fixed
 
     def _laws(self):
         """Return the law of each sum, or None if no loss follows from it."""
         if not self.sums.places:
             return []
-        if self.sums.size > MOST_NUMBERS:
-            return self._leave_out(f"more than {MOST_NUMBERS} numbers")
+        if self.sums.size > MAX_NUMBERS:
+            return self._leave_out(f"more than {MAX_NUMBERS} numbers")
         laws = self.sums.laws(exactly=False)
         if None in laws:
             return self._leave_out("noise of no law that is known")

@@ -10,9 +10,9 @@ from .laws import law_of
 from .watched_gate import HOOK
 
 # largest condition number of a map from noise to release that counts as invertible
-MOST_BENT = 1e5
+MAX_CONDITION = 1e5
 # largest dimension of noise: each number costs a release at each of some hundred noises
-MOST_NOISE = 64
+MAX_NOISE = 64
 # draws to estimate the law of the noise
 DRAWS = 400
 
@@ -48,8 +48,8 @@ class FixedNoise:
             return "of a release with a delta no exact loss is known"
         draw = getattr(type(self.case.estimator)(**self.params), HOOK)
         draws = [draw(as_generator(0), *self.call)]
-        if np.size(draws[0]) > MOST_NOISE:
-            return f"more than {MOST_NOISE} numbers are drawn"
+        if np.size(draws[0]) > MAX_NOISE:
+            return f"more than {MAX_NOISE} numbers are drawn"
         draws += [draw(as_generator(seed), *self.call) for seed in range(1, DRAWS)]
         if len({np.shape(one) for one in draws}) > 1:
             return "the shape of the noise varies"
@@ -62,7 +62,7 @@ class FixedNoise:
         draws, moves = draws.reshape(len(draws), -1), []
         for block in blocks:
             r = self.base.copy()
-            r.ravel()[block] += self.whole(np.abs(draws[:, block]).mean(axis=0))
+            r.ravel()[block] += self.on_grid(np.abs(draws[:, block]).mean(axis=0))
             moves.append(self.release(data, r) - usual)
         sizes = np.linalg.norm(moves, axis=1)
         kept = sizes > 1e-5 * sizes.max(initial=0.0)
@@ -76,7 +76,7 @@ class FixedNoise:
         self.error = max(law.error for law in self.laws)
         return None
 
-    def whole(self, noise):
+    def on_grid(self, noise):
         """Round noise to the grid on which it is drawn, and never to 0."""
         if not self.unit:
             return noise
@@ -93,16 +93,16 @@ class FixedNoise:
         return -sum(float(law.loss(part)) for part, law in zip(parts, self.laws))
 
     def slopes(self, data, r):
-        step = float(self.whole(1e-4 * (self.scale + np.abs(r).max())))
+        step = float(self.on_grid(1e-4 * (self.scale + np.abs(r).max())))
         moves = step * np.eye(len(r))
         return (np.array([self.at(data, r + move) for move in moves]) - self.at(data, r)).T / step
 
-    def tells(self, data, r, slopes):
+    def determines_noise(self, data, r, slopes):
         """Return whether the release determines all of the noise: a clipped model does not."""
-        if not np.linalg.cond(slopes) < MOST_BENT:
+        if not np.linalg.cond(slopes) < MAX_CONDITION:
             return False
         moved = 1e-4 * (self.scale + np.abs(r).max()) * np.resize([0.9, -0.7, 0.8], len(r))
-        moved = self.whole(moved)
+        moved = self.on_grid(moved)
         found = np.linalg.solve(slopes, self.at(data, r + moved) - self.at(data, r))
         return bool((np.abs(found - moved) < 0.1 * np.abs(moved)).all())
 
@@ -110,7 +110,7 @@ class FixedNoise:
         """Return the privacy loss of the release of `data` at the noise r, or None if none is found."""
         slopes, target, s = self.slopes(data, r), self.at(data, r), r
         bent = slopes
-        if not self.tells(data, r, slopes):
+        if not self.determines_noise(data, r, slopes):
             return None
         for _ in range(8):
             move = np.linalg.solve(bent, target - self.at(neighbour, s))
@@ -121,7 +121,7 @@ class FixedNoise:
                 move = self.unit * np.rint(steps)
             s, size = s + move, np.abs(move).max() / (self.scale + np.abs(s).max())
             bent = self.slopes(neighbour, s)
-            if not self.tells(neighbour, s, bent):
+            if not self.determines_noise(neighbour, s, bent):
                 return None
             if size < 1e-4:
                 signs = np.linalg.slogdet(slopes)[1], np.linalg.slogdet(bent)[1]
@@ -130,11 +130,11 @@ class FixedNoise:
 
     def hardest(self, data_sets, lengths):
         """Yield (estimated losses of all pairs, noise) at several noises along the longest move."""
-        r, along = self.whole(np.full(len(self.places), 0.1 * self.scale)), None
+        r, along = self.on_grid(np.full(len(self.places), 0.1 * self.scale)), None
         for length in (0.0, *lengths):
-            r = r if along is None else self.whole(length * self.scale * along)
+            r = r if along is None else self.on_grid(length * self.scale * along)
             slopes = self.slopes(data_sets[0], r)
-            if not self.tells(data_sets[0], r, slopes):
+            if not self.determines_noise(data_sets[0], r, slopes):
                 continue
             released = np.array([self.at(records, r) for records in data_sets])
             moves = np.linalg.solve(slopes, (released[:, None] - released).reshape(-1, len(r)).T).T

@@ -175,12 +175,12 @@ def check_grid(case):
         require(True, "What leaves the gate is on its grid.")
         return
     if is_classifier(case.estimator):
-        alike = [(X * (1 + i * 2.0**-16), *y) for i in range(5)]
+        similar = [(X * (1 + i * 2.0**-16), *y) for i in range(5)]
     else:
-        alike = [tuple(part * (1 + i * 2.0**-16) for part in (X, *y)) for i in range(5)]
+        similar = [tuple(part * (1 + i * 2.0**-16) for part in (X, *y)) for i in range(5)]
     found = np.array(
         [
-            [case.numbers(case.fit(data, seed, epsilon=20.0), derived=False) for data in alike]
+            [case.numbers(case.fit(data, seed, epsilon=20.0), derived=False) for data in similar]
             for seed in range(3)
         ]
     )
@@ -213,10 +213,10 @@ def _is_grid(numbers, largest):
         return True
     # or a larger step, which divides all differences up to rounding errors
     step, differences = 0.0, np.unique(np.abs(np.diff(numbers)))
-    for i, rest in enumerate(differences):
-        while rest > largest * 2.0**-34:
-            step, rest = rest, math.remainder(step, rest) if step else 0.0
-            rest = abs(rest)
+    for i, remaining in enumerate(differences):
+        while remaining > largest * 2.0**-34:
+            step, remaining = remaining, math.remainder(step, remaining) if step else 0.0
+            remaining = abs(remaining)
         for number in differences[: i + 1]:
             if number > largest * 2.0**-34:  # smaller differences are rounding errors
                 step = number / max(1.0, round(number / step))

@@ -12,7 +12,7 @@ from .watched_gate import Watched
 # numbers of draws to estimate a scale, and of fits, which take longer: at first, and for exactness
 DRAWS, FITS = (400, 2000), (150, 500)
 # largest count of numbers whose noise is drawn
-MOST_NUMBERS = 200
+MAX_NUMBERS = 200
 
 
 class Sums:
@@ -33,7 +33,7 @@ class Sums:
             np.array_equal(numbers[0], other) for other in numbers[1:]
         )
         self.size = sum(len(self.first.passed[place].noise) for place in self.places)
-        small = self.size <= MOST_NUMBERS
+        small = self.size <= MAX_NUMBERS
         self.sources = [self._source(place, runs) if small else None for place in self.places]
 
     def _source(self, place, runs):

@@ -48,14 +48,14 @@ def check_ledger(case):
     """Check that a ledger is charged before records are read, and counts what `privacy_` states."""
     data = case.data()
     untouchable = [Untouchable() for _ in data]
-    ways = ["open", "parameter"] if "ledger" in case.params else ["open"]
-    for way in ways:
+    sources = ["open", "parameter"] if "ledger" in case.params else ["open"]
+    for source in sources:
         with tempfile.TemporaryDirectory() as folder:
             ledger = open_ledger(folder, epsilon=1.0)
             model = case.model(epsilon=0.75)
 
             def fit(*records):
-                if way == "parameter":
+                if source == "parameter":
                     return model.set_params(ledger=ledger).fit(*records)
                 with ledger:
                     return model.fit(*records)

@@ -13,7 +13,7 @@ from .strategy_attacks import (
     check_choice_by_models,
     check_choice_of_persons,
 )
-from .strategy_case import StrategyCase, Subject, telling
+from .strategy_case import StrategyCase, Subject, revealing_subject
 from .strategy_statement import (
     check_ledger,
     check_noise,
@@ -203,11 +203,11 @@ def strategy_checks(
     cases = [StrategyCase(strategy, own), *_telling_cases(strategy, given)]
     found = []
     for case in cases:
-        checks = CHECKS + (CHECKS_OF_TELLING if case.subject.tells else ())
+        checks = CHECKS + (CHECKS_OF_TELLING if case.subject.made_for_attacks else ())
         found += [StrategyCheck(check, case) for check in checks]
-        if case.subject.tells and n_trials:
+        if case.subject.made_for_attacks and n_trials:
             found += [StrategyCheck(check, case, n_trials) for check in ATTACKS]
-    if n_trials and all(case.refusal for case in cases if case.subject.tells):
+    if n_trials and all(case.refusal for case in cases if case.subject.made_for_attacks):
         # attack the choice by made-up scores, where models made for attacks are not supported
         points = own.points
         scored = replace(own, scoring=ColumnScore(points), d=2 * len(points) + 1)
@@ -237,7 +237,8 @@ class StrategyCheck:
 def _telling_cases(strategy, given):
     """Return cases of models made for attacks; with more capabilities where that makes a difference."""
     plain, bounded = (
-        StrategyCase(strategy, telling(kind, 2, cv=2, **given)) for kind in (Telling, BoundedTelling)
+        StrategyCase(strategy, revealing_subject(kind, 2, cv=2, **given))
+        for kind in (Telling, BoundedTelling)
     )
     if plain.refusal:
         return [bounded]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 from ..noise import InnerStream, root_stream
-from .strategy_case import Chooser, StrategyCase, known_generators, quiet, telling
+from .strategy_case import Chooser, StrategyCase, quiet, restored_generators, revealing_subject
 from .tally import require
 from .telling import ColumnScore
 
@@ -71,7 +71,7 @@ class Pairs:
         centre *= abs(centre) * size > 2
         self.leanings = [centre + leaning / size for leaning in LEANINGS]
         others = np.setdiff1d(np.arange(n), scored)
-        self.held = "a record that models are scored on", int(scored[0]) if len(scored) else 0
+        self.scored_place = "a record that models are scored on", int(scored[0]) if len(scored) else 0
         self.trained = "a record that no model is scored on", int(others[0]) if len(others) else n - 1
         self.likes, self.dislikes = np.eye(k)[0], 1 - np.eye(k)[0]
         self.asks, self.silent = np.ones(k), np.zeros(k)
@@ -84,15 +84,15 @@ class Pairs:
     def of_scores(self):
         """Yield pairs in which a record favours one candidate, or all others."""
         sides = (self.likes, self.silent), (self.dislikes, self.silent)
-        held = [(self.held, leaning) for leaning in (*self.leanings, FAR)]
-        for where, leaning in (*held, (self.trained, self.leanings[1])):
+        scored_pairs = [(self.scored_place, leaning) for leaning in (*self.leanings, FAR)]
+        for where, leaning in (*scored_pairs, (self.trained, self.leanings[1])):
             what = f"decides between scores {abs(leaning):.2g} apart"
             yield self.pair(where, what, scores_of(self.k, leaning), *sides)
         halves = np.where(np.arange(self.n)[:, None] % 2, self.likes, self.dislikes)
-        yield self.pair(self.held, "decides between halves of the others", halves, *sides)
+        yield self.pair(self.scored_place, "decides between halves of the others", halves, *sides)
         for side in sides:
             same = scores_of(self.k), self.silent
-            yield self.pair(self.held, "decides whether scores are equal", same[0], side, same)
+            yield self.pair(self.scored_place, "decides whether scores are equal", same[0], side, same)
         if self.rows == 1:
             yield from self.of_places()
 
@@ -114,7 +114,7 @@ class Pairs:
     def of_answers(self):
         """Yield pairs in which a record decides the answers of models."""
         same, one = scores_of(self.k), np.eye(self.k)[0]
-        for where in (self.trained, self.held):
+        for where in (self.trained, self.scored_place):
             yield self.pair(
                 where, "decides what all models answer", same, (same, self.asks), (same, self.silent)
             )
@@ -128,7 +128,7 @@ class Pairs:
     def of_both(self):
         """Yield pairs in which a record decides on scores and answers."""
         sides = (self.likes, self.asks), (self.dislikes, self.silent)
-        for where in (self.trained, self.held):
+        for where in (self.trained, self.scored_place):
             for leaning in self.leanings[:2]:
                 base = scores_of(self.k, leaning)
                 yield self.pair(where, "decides on scores and answers", base, *sides)
@@ -142,15 +142,15 @@ def rule(counts, epsilon):
     fair, found, guesses, right, total = _fair(epsilon), (0.0, 0), [], 0.5, 1.0
     for outcome in counts[0].keys() | counts[1].keys():
         here, there = (part[outcome] for part in counts)
-        most = max(here, there)
-        guesses.append(((most + 0.5) / (here + there + 1), repr(outcome), outcome, here, there))
+        larger = max(here, there)
+        guesses.append(((larger + 0.5) / (here + there + 1), repr(outcome), outcome, here, there))
     guesses.sort(reverse=True)
     for i, (_, _, _, here, there) in enumerate(guesses, start=1):
         right, total = right + max(here, there), total + here + there
-        share = right / total
-        if share > fair:
+        success = right / total
+        if success > fair:
             gain = total * (
-                share * math.log(share / fair) + (1 - share) * math.log((1 - share) / (1 - fair))
+                success * math.log(success / fair) + (1 - success) * math.log((1 - success) / (1 - fair))
             )
             found = max(found, (gain, i))
     return found[0], {outcome: int(there > here) for _, _, outcome, here, there in guesses[: found[1]]}
@@ -179,7 +179,7 @@ def distinguish(chooser, tried, delta, outcome, n_trials, seed, persons=False):
     claim = chooser.loss.epsilon
     require(claim < math.inf, "privacy_ states an infinite loss: the search is not private.")
     epsilon = max(claim, NO_EPSILON)
-    with known_generators(), quiet():
+    with restored_generators(), quiet():
         for pair in tried:
             sides = pair.first, pair.second
             counts = [Counter(release(side) for _ in range(GLANCES)) for side in sides]
@@ -189,7 +189,7 @@ def distinguish(chooser, tried, delta, outcome, n_trials, seed, persons=False):
             looked.append((-rule(counts, epsilon)[0], len(looked), sides, pair.what, counts))
         for *_, sides, what, counts in sorted(looked, key=lambda one: one[:2])[:PAIRS]:
             left, guessed = n_trials, Guesses(epsilon, delta, n_trials)
-            for size in (int(share * n_trials) for share in STAGES):
+            for size in (int(fraction * n_trials) for fraction in STAGES):
                 found, guesses = rule(counts, epsilon)
                 if found * left / counts[0].total() < 2 * WORTH_IT:
                     break
@@ -263,7 +263,7 @@ def scored_records(case, chooser, seed, rows):
     X, labels, order = dummy(case, rows)
     root, ColumnScore.log = root_stream(seed), []
     try:
-        with known_generators(), quiet():
+        with restored_generators(), quiet():
             stream = NewNoise.of(root, root.child("look"))
             chooser.choose(X, labels, stream, order if rows > 1 else None, train=False)
         return np.unique(np.concatenate([np.arange(0), *ColumnScore.log]))
@@ -281,7 +281,7 @@ def dummy(case, rows=1, leaning=0.0):
 def balance(case, chooser, seed, rows):
     """Return the lead in scores at which the first candidate is chosen half of the time."""
     root, low, high = root_stream(seed), -0.5, 0.5
-    with known_generators(), quiet():
+    with restored_generators(), quiet():
         for step in range(10):
             middle, times = (low + high) / 2, 0
             X, labels, order = dummy(case, rows, middle)
@@ -311,7 +311,7 @@ def chooser_of(case, alone, rows=1, **parameters):
 def check_choice(case, n_trials):
     """Check that a choice, by scores that a record decides, has at most the stated loss."""
     _attack(case, n_trials, alone=True)
-    if case.subject.tells:
+    if case.subject.made_for_attacks:
         _attack(case, n_trials, alone=False)
 
 
@@ -319,9 +319,9 @@ def check_choice_by_models(case, n_trials):
     """Check that a choice, by scores that reveal training records, has at most the stated loss."""
     subject = case.subject
     # more models of the same records make a choice among them more revealing
-    told = telling(type(subject.estimator), 3, True, subject.n, **subject.parameters)
+    revealing = revealing_subject(type(subject.estimator), 3, True, subject.n, **subject.parameters)
     for alone in (True, False):
-        _attack(StrategyCase(case.kind, told), n_trials, alone=alone)
+        _attack(StrategyCase(case.kind, revealing), n_trials, alone=alone)
 
 
 def check_choice_of_persons(case, n_trials):
@@ -332,12 +332,12 @@ def check_choice_of_persons(case, n_trials):
 
 
 def _attack(case, n_trials, alone, rows=1):
-    told, chooser = case.subject.scoring.told, chooser_of(case, alone, rows)
-    seed = 2 * told + alone
+    revealing, chooser = case.subject.scoring.revealing, chooser_of(case, alone, rows)
+    seed = 2 * revealing + alone
     scored = scored_records(case, chooser, seed, rows)
-    centre = balance(case, chooser, seed, rows) if alone and not told else 0.0
+    centre = balance(case, chooser, seed, rows) if alone and not revealing else 0.0
     made = Pairs(case.subject.n, case.subject.d // 2, scored, rows, centre)
-    tried = made.of_answers() if told else made.of_scores() if alone else made.of_both()
+    tried = made.of_answers() if revealing else made.of_scores() if alone else made.of_both()
     distinguish(
         chooser,
         tried,

@@ -50,7 +50,7 @@ class Subject:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def tells(self):
+    def made_for_attacks(self):
         """bool : Whether the models are made for attacks."""
         return isinstance(self.estimator, Telling)
 
@@ -72,7 +72,7 @@ class Subject:
     def case(self):
         """Case : Case for the records of the model, or of the last step of a Pipeline."""
         model = self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
-        attributes = ("answer_",) if self.tells else None
+        attributes = ("answer_",) if self.made_for_attacks else None
         return Case(model, ReleaseStatement(attributes, n_features=(self.d, self.d)))
 
     def varied(self):
@@ -83,7 +83,7 @@ class Subject:
         many.append((X[::-1].copy(), *(part[::-1].copy() for part in y)))
         if y:
             many.append((X, np.full_like(y[0], y[0][0]), *y[1:]))
-        if self.tells:  # a data set with one candidate far ahead
+        if self.made_for_attacks:  # a data set with one candidate far ahead
             many.append((np.where(np.arange(self.d) == 0, 1.0, 0 * X), *y))
         return [records[:2] for records in many]
 
@@ -177,7 +177,7 @@ def quiet():
 
 
 @contextmanager
-def known_generators():
+def restored_generators():
     """Restore the state of Python's and numpy's global generators when the block ends."""
     state, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
@@ -224,8 +224,8 @@ def a_ledger(epsilon, delta):
         yield open_ledger(folder, epsilon, delta)
 
 
-def telling(kind, k, told=False, n=100, **parameters):
+def revealing_subject(kind, k, revealing=False, n=100, **parameters):
     """Return the subject of k models that reveal as much as their statements allow."""
     grid = {"alpha": [float(i + 1) for i in range(k)]}
-    score = ColumnScore(tuple(ParameterGrid(grid)), told)
+    score = ColumnScore(tuple(ParameterGrid(grid)), revealing)
     return Subject(kind.__name__, kind(), grid, score, n, 2 * k + 1, parameters)

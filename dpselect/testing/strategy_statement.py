@@ -102,11 +102,14 @@ def check_plan(case):
         choice = case.kind.of(problem).choose(*first, *[None][len(first) - 1 :], root_stream(7))
     # a model that the strategy trains itself is charged with the choice
     planned = plan.selection_epsilon + (0.0 if choice.estimator is None else plan.training_epsilon)
-    for what, least, most in (
+    for what, stated, upper_bound in (
         ("A fit", search.privacy_.epsilon, plan.epsilon),
         ("A choice", alone.privacy_.epsilon, planned),
     ):
-        require(least <= most * ROUNDING, f"{what} states epsilon {least:g}, and its plan is {most:g}.")
+        require(
+            stated <= upper_bound * ROUNDING,
+            f"{what} states epsilon {stated:g}, and its plan is {upper_bound:g}.",
+        )
     for name in ("strategy", "epsilon", "selection_epsilon", "training_epsilon", "training_size"):
         planned, done = getattr(plan, name), getattr(search.plan_, name)
         require(planned == done, f"{name} is {planned} in plan and {done} in plan_, for the same shape.")

@@ -33,7 +33,7 @@ class TellingNoise:
     def certificate(self, score, noise=None, failure_probability=None):
         if not isinstance(score, ColumnScore):
             raise CertificateError(f"No certificate exists for {type(score).__name__}.")
-        return Certificate(1.0 if score.told else 0.0, score.width)
+        return Certificate(1.0 if score.revealing else 0.0, score.width)
 
     def risk_bound(self, reach):
         return RiskBound(1 / self.shape.n_samples, 0.0, 0.0, 1.0, ("share",))
@@ -158,19 +158,19 @@ class BoundedTelling(Telling):
 class ColumnScore(Score):
     """Four times the mean of the column with a candidate's position in the grid, within [0, 1].
 
-    So a record says of each candidate what it likes, and one of m moves each score by up to 4 / m,
+    So each record has a score for each candidate, and one of m records moves a score by up to 4 / m,
     whatever the models are: a strategy that takes any score for one of width 1 adds too little noise.
-    With `told`, three quarters of the score are what a :class:`Telling` has answered.
+    With `revealing`, three quarters of the score are the answer of a :class:`Telling`.
 
     Parameters
     ----------
     grid : tuple of dict
         Parameters of the candidates.
-    told : bool, default=False
+    revealing : bool, default=False
     """
 
     grid: tuple[Mapping[str, Any], ...]
-    told: bool = False
+    revealing: bool = False
     width = 4.0
     stake = 4.0
     # if it is a list, it collects the indices of the records that models are scored on
@@ -210,5 +210,5 @@ class ColumnScore(Score):
         column = np.clip(np.asarray(X, dtype=np.float64)[:, self.place(estimator)], 0.0, 1.0)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         likes = float(np.average(column, weights=weight))
-        share = (3 * estimator.answer_ / LARGEST + likes) / 4 if self.told else likes
-        return self.width * share
+        fraction = (3 * estimator.answer_ / LARGEST + likes) / 4 if self.revealing else likes
+        return self.width * fraction

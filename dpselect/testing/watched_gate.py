@@ -38,8 +38,8 @@ class Run:
     def kept(self):
         """Return the state of the fitted object besides its parameters: {path: bytes}."""
         params = self.model.get_params(deep=False)
-        held = {name: value for name, value in vars(self.model).items() if name not in params}
-        return {path: as_bytes(leaf) for path, leaf in leaves(held)}
+        state = {name: value for name, value in vars(self.model).items() if name not in params}
+        return {path: as_bytes(leaf) for path, leaf in leaves(state)}
 
 
 class Watched:

@@ -35,7 +35,7 @@ COUNTERPARTS = {
     "noise_multiplier": ("write epsilon, from which the noise follows", "epsilon"),
     "normalize": ("put a NormClipper or a BoundedScaler before the model", "data_norm"),
     "penalty": ("write alpha alone, as the penalty is the squared norm", "alpha"),
-    "solver": ("leave it out, as the proof holds for the solver that is there", "alpha"),
+    "solver": ("omit it: there is one solver, and the proof covers it", "alpha"),
     "warm_start": ("leave it out, as each fit is a release of its own", "epsilon"),
 }
 
@@ -83,12 +83,12 @@ def with_values(estimator: T, /, **values: Any) -> T:
 
     A clone would copy each parameter, and lose the released attributes.
     """
-    twin = object.__new__(type(estimator))
+    duplicate = object.__new__(type(estimator))
     # copying the dict is faster and smaller than filling a new one, which matters for large grids
     attributes = vars(estimator).copy()
     attributes.update(values)
-    object.__setattr__(twin, "__dict__", attributes)
-    return twin
+    object.__setattr__(duplicate, "__dict__", attributes)
+    return duplicate
 
 
 def keep_params(estimator: BaseEstimator) -> None:
@@ -103,9 +103,9 @@ def _kept(value):
         return copy(value)
     if not hasattr(value, "get_params") or isinstance(value, type):
         return value
-    twin = clone(value)
-    names = [name for name in twin.get_params() if name.rpartition("__")[2] in NOT_KEPT]
-    return twin.set_params(**dict.fromkeys(names)) if names else twin
+    duplicate = clone(value)
+    names = [name for name in duplicate.get_params() if name.rpartition("__")[2] in NOT_KEPT]
+    return duplicate.set_params(**dict.fromkeys(names)) if names else duplicate
 
 
 def as_fitted(estimator: T) -> T:

@@ -28,7 +28,7 @@ class Process:
     """
 
     def __init__(self):
-        # reentrant, as garbage collection may close a generator that calls `tell`
+        # reentrant, as garbage collection may close a generator that calls `publish`
         self._lock = threading.RLock()
         # contents of the file, and whether a change was interrupted
         self._facts, self._in_doubt = {}, False
@@ -38,7 +38,7 @@ class Process:
         self._file = os.path.join(_folder(), f"dpselect-{_user()}-{self.identity}.json")
         os.environ[VARIABLE] = json.dumps([*self._ancestors, self._file])
 
-    def tell(self, **facts):
+    def publish(self, **facts):
         """Publish facts for descendants of this process; None withdraws a fact."""
         with self._lock:
             now = {name: fact for name, fact in (self._facts | facts).items() if fact is not None}
@@ -71,7 +71,7 @@ class Process:
         with suppress(FileNotFoundError):
             os.unlink(self._file)
 
-    def told(self, name):
+    def published(self, name):
         """Return the facts that the ancestors of this process publish now, as a list.
 
         Raises

@@ -24,7 +24,7 @@ from dpselect import (
     DPRidge,
     SeededNoiseWarning,
 )
-from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
+from dpselect.mechanisms.above_threshold import HIGH_FRACTION, LOW_FRACTION
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 from dpselect.records.public_shape import PublicShape
@@ -146,7 +146,7 @@ def losses_of_tests(search, n, target=0.1, gamma=0.1):
     if search.method_ == "above_threshold":
         return [8 * excess * math.log(1.5**0.75 * math.sqrt(T) / gamma) / target]
     if search.method_ in ("reduced_above_threshold", "brownian"):
-        share = LOW_SHARE + (HIGH_SHARE - LOW_SHARE) * (level / T) ** 2
+        share = LOW_FRACTION + (HIGH_FRACTION - LOW_FRACTION) * (level / T) ** 2
         y = 2 - math.sqrt(4 - 6 * gamma / T)
         return [-4 * excess * math.log(y) / ((1 - share) * target)]
     asked = len(search.path_["tested"])

@@ -10,7 +10,7 @@ import pytest
 from dpselect import PrivacyLedger, privacy_report
 from dpselect._command_line import arguments, files
 from dpselect._command_line import file_names as paths
-from dpselect.ledger import is_of_a_ledger
+from dpselect.ledger import is_ledger_file
 
 from .conftest import FULL, TRUST
 
@@ -145,7 +145,7 @@ def test_the_folder_for_temporary_files_is_the_last_one(run, folder, monkeypatch
     goes_wrong(monkeypatch, folder, "full")
     code, _, err = run(*FULL, *MODEL)
     assert code == 2 and repr(str(temporary / "m.pkl")) in err and (temporary / "m.pkl").exists()
-    monkeypatch.setattr(files, "_elsewhere", list)  # the twin that has no other folder
+    monkeypatch.setattr(files, "_fallback_folders", list)  # the twin that has no other folder
     code, out, err = run(*FULL, "--save", "n.pkl")
     assert code == 2 and "what was printed is all that is left of it" in err and "Released model" in out
 
@@ -237,7 +237,7 @@ def test_no_ledger_is_replaced_whatever_is_forced(run, folder, ledger, model, ar
 
 def test_a_twin_that_replaces_ledgers_is_caught(run, folder, ledger, monkeypatch):
     (folder / "copy-wal").write_bytes(b"\x37\x7f\x06\x82 of a ledger that was lost")
-    monkeypatch.setattr(files, "is_of_a_ledger", lambda path: False)
+    monkeypatch.setattr(files, "is_ledger_file", lambda path: False)
     found = is_replaced(run, ["schema", "data.csv", "--output"], NAMES)
     assert {"l.ledger", "l.ledger-wal", "copy-wal"} <= {*found}
 
@@ -255,7 +255,7 @@ def test_no_statement_of_python_replaces_a_ledger(run, folder, model):
     with pytest.raises(FileExistsError, match="is that of a ledger"):
         privacy_report(loaded).save(folder / "l.json")
     assert PrivacyLedger(folder / "l.json").spent() == (1.0, 0.0)
-    assert not is_of_a_ledger(folder / "m.pkl") and not is_of_a_ledger(folder)
+    assert not is_ledger_file(folder / "m.pkl") and not is_ledger_file(folder)
 
 
 def test_only_files_are_replaced(refused, folder):

@@ -478,7 +478,7 @@ def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monk
 
     def fill_up(*args):
         monkeypatch.setattr(files, call, full_disk)
-        monkeypatch.setattr(files, "_elsewhere", list)
+        monkeypatch.setattr(files, "_fallback_folders", list)
         write(*args)
 
     monkeypatch.setattr(files.ModelFile, "write_model", fill_up)

@@ -133,7 +133,7 @@ def work_in_pieces(monkeypatch, row):
         (solver, "GROUP_ELEMENTS", 2 * (row["columns"] + 1) ** 2),
         (solver, "SAMPLE_ROWS", 16),
         (solver, "SAMPLE_ROWS_PER_COEFFICIENT", 1),
-        (ridge_noise, "MOST_KEPT", 0),
+        (ridge_noise, "MAX_CACHED", 0),
         (decomposition, "LARGE", 1),
         (methods, "CHUNK", 3),
         (accuracy, "CHUNK", 4),

@@ -22,7 +22,7 @@ CAPPED = "capped"  # logistic, and straight where it would be steeper than a num
 MARGINS = (LOGISTIC, CAPPED, HINGE)
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression, and the
 # most of it where what hides it is long
-RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE, MOST_RESIDUAL_SHARE = 1e-3, 5e-3, 0.05
+RESIDUAL_FRACTION, RIDGE_RESIDUAL_FRACTION, MAX_RESIDUAL_FRACTION = 1e-3, 5e-3, 0.05
 # what rounding of the predictions leaves of a gradient, in units of their size
 ROUNDING = 2.0**-48
 # what it leaves of a sum over rows, relative to the largest gradient
@@ -130,12 +130,12 @@ def scales_at(alpha, model, n, p, K, persons):
         return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * hidden)
     if gaussian:
         return gaussian_scales(alpha, model, n, p, K, persons)
-    usual = pure_scales(RESIDUAL_SHARE, alpha, model, n, p, K, persons)
+    usual = pure_scales(RESIDUAL_FRACTION, alpha, model, n, p, K, persons)
     times = usual[2] / (usual[1] * (math.sqrt(2 / (d + 1)) if laplace else 1))
     times *= usual[0] + curvature * R**2 / d
     if times <= BESIDE * (1 + 1e-9):
         return usual
-    share = min((times * RESIDUAL_SHARE) ** (2 / 3), MOST_RESIDUAL_SHARE)
+    share = min((times * RESIDUAL_FRACTION) ** (2 / 3), MAX_RESIDUAL_FRACTION)
     return pure_scales(share, alpha, model, n, p, K, persons)
 
 
@@ -145,7 +145,7 @@ def gaussian_scales(alpha, model, n, p, K, persons):
     _, curvature, W = constants_of(model)
     mu = max(alpha, gaussian_regularisation(model, K, W, curvature / W, persons) * R**2 / n)
     linear = 2 * W * R / (n * gaussian_m(model, d, K, W * R**2 / (n * mu), persons))
-    hidden = gaussian_root(RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta) / K**0.5
+    hidden = gaussian_root(RESIDUAL_FRACTION * model.epsilon, RESIDUAL_FRACTION * model.delta) / K**0.5
     t = linear * math.sqrt(d) + mu * np.abs(origins(model)).max()
     largest = BESIDE * linear / (mu + curvature * R**2 / d)
     return mu, linear, 2 / mu * residual(model, R, mu, t, largest * mu * hidden / 2) / hidden
@@ -216,7 +216,7 @@ def gaussian_root(epsilon, delta):
 
 def gaussian_regularisation(model, K, W, curvature, persons):
     """Return n / R^2 times the regularisation that Gaussian noise in the objective needs."""
-    rest, delta = (1 - RESIDUAL_SHARE) * model.epsilon, (1 - RESIDUAL_SHARE) * model.delta
+    rest, delta = (1 - RESIDUAL_FRACTION) * model.epsilon, (1 - RESIDUAL_FRACTION) * model.delta
     if kind_of(model) == LOGISTIC:
         return W / person_kappa(rest, delta, K) if persons else 2 * W * K / min(rest, LARGEST)
     if persons:  # curvature takes half of epsilon at most
@@ -228,7 +228,7 @@ def gaussian_m(model, d, K, kappa=0.0, persons=False):
     """Return the sensitivity in standard deviations that Gaussian noise hides in each problem."""
     if model.perturbation == "output":
         return gaussian_root(model.epsilon, model.delta) / math.sqrt(K)
-    rest, delta = (1 - RESIDUAL_SHARE) * model.epsilon, (1 - RESIDUAL_SHARE) * model.delta
+    rest, delta = (1 - RESIDUAL_FRACTION) * model.epsilon, (1 - RESIDUAL_FRACTION) * model.delta
     kind, ends = kind_of(model), np.linspace(0, 1, 9)
     # a person's rows pay for the trace of what curves, and a row for its determinant
     pays = (lambda curved: curved) if persons else math.log1p
@@ -513,13 +513,13 @@ def ridge_scales(model, n, p, persons=False):
         change = ridge_change(model, "l2", p)
         moved = (change / n + 2 * RIDGE_RESIDUAL * change) / model.alpha
         return model.alpha, 0.0, moved / model.epsilon
-    rest = (1 - RIDGE_RESIDUAL_SHARE) * model.epsilon
+    rest = (1 - RIDGE_RESIDUAL_FRACTION) * model.epsilon
     R2 = ridge_lengths(model, p)[0] ** 2 + bool(model.fit_intercept)
     mu = max(model.alpha, R2 / (n * rank * math.expm1(rest / rank / 2)))
     change = ridge_change(model, ridge_norm(model, p), p)
     linear = change / (n * (rest - rank * math.log1p(R2 / (n * mu) / rank)))
     tau = RIDGE_RESIDUAL * (change + linear * d)
-    return mu, linear, 2 * tau / (mu * RIDGE_RESIDUAL_SHARE * model.epsilon)
+    return mu, linear, 2 * tau / (mu * RIDGE_RESIDUAL_FRACTION * model.epsilon)
 
 
 def ridge_statistics(model, X, y, groups=None):

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 import dpselect
 from dpselect import preprocessing
-from dpselect.linear_model.calibration import RESIDUAL_SHARE, largest_rank, noise_epsilon
+from dpselect.linear_model.calibration import RESIDUAL_FRACTION, largest_rank, noise_epsilon
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.gaussian_noise import gaussian_sharpness
 from dpselect.records.persons import Persons
@@ -138,7 +138,9 @@ def test_a_person_moves_a_gradient_no_more_than_the_noise_hides(name):
     elif model.perturbation == "output":
         hidden, norm = s.output_scale * s.mu * epsilon, 2
     else:
-        part = noise_epsilon(problem.loss, N, R, s.mu, (1 - RESIDUAL_SHARE) * epsilon, largest_rank(d))
+        part = noise_epsilon(
+            problem.loss, N, R, s.mu, (1 - RESIDUAL_FRACTION) * epsilon, largest_rank(d)
+        )
         hidden = s.linear_scale * part
     worst = {}
     for size in SIZES:

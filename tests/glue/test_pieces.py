@@ -30,13 +30,13 @@ from .test_searches import Case
 PIECES = {
     "levels of a path": (methods, "CHUNK", 3, ("above_threshold",)),
     "models whose risks are computed": (accuracy, "CHUNK", 4, ("logistic, output",)),
-    "counts of splits": (density_splits, "MOST_COUNTS", 40, ("stability, density",)),
+    "counts of splits": (density_splits, "MAX_COUNTS", 40, ("stability, density",)),
     "splits": (evaluation, "MOST_SPLITS", 2, ("stability",)),
     "rows": (cutting, "BLOCK_ELEMENTS", 90, ("",)),
     "columns of coefficients": (solver, "GROUP_ELEMENTS", 40, ("three classes", "fits")),
     "factors of many columns": (problems, "MANY", 1, ("three classes", "fits")),
     "factors of few columns": (problems, "SMALL", 0, ("three classes", "fits")),
-    "sums that are kept": (ridge_noise, "MOST_KEPT", 0, ("processed", "sums", "fits")),
+    "sums that are kept": (ridge_noise, "MAX_CACHED", 0, ("processed", "sums", "fits")),
     "eigenvectors in one": (decomposition, "LARGE", 1, ("ridge", "sums", "fits")),
 }
 

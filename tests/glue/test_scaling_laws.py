@@ -25,7 +25,7 @@ from dpselect import (
 from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.linear_model import calibration, gaussian_noise
 from dpselect.linear_model.calibration import Perturbation
-from dpselect.linear_model.gaussian_noise import RESIDUAL_SHARE, gaussian_event, gaussian_sharpness
+from dpselect.linear_model.gaussian_noise import RESIDUAL_FRACTION, gaussian_event, gaussian_sharpness
 from dpselect.linear_model.losses import WeightedLoss
 from dpselect.records.public_shape import PublicShape, n_problems
 from tests.marks import slow_but
@@ -230,7 +230,7 @@ def check_events(name, persons, learned=False):
             for k in (1, K)
         )
         # the residual is hidden once for all problems
-        residual = gaussian_mu(RESIDUAL_SHARE * 2.0, RESIDUAL_SHARE * 1e-6)
+        residual = gaussian_mu(RESIDUAL_FRACTION * 2.0, RESIDUAL_FRACTION * 1e-6)
         for k_times, once, own in (
             (many.mu**2, one.mu**2, residual**2),
             (many.shift, one.shift, residual**2 / 2),

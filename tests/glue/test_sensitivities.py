@@ -125,7 +125,7 @@ def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm,
         classes=[0, 1],
     )
     scale = scales_of(model, N, 2).linear_scale
-    assert scale * N * (1 - reference.RESIDUAL_SHARE) == pytest.approx(longest, rel=1e-4)
+    assert scale * N * (1 - reference.RESIDUAL_FRACTION) == pytest.approx(longest, rel=1e-4)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -260,7 +260,7 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, g, s, attained, Y, B):
     strong = clone(model).set_params(alpha=1e6, coef_bound=None)
     noise = scales_of(strong, N, 2).linear_scale
     change = reference.ridge_change(strong, norm, 2)
-    assert noise * N * (1 - reference.RIDGE_RESIDUAL_SHARE) == pytest.approx(change, rel=1e-5)
+    assert noise * N * (1 - reference.RIDGE_RESIDUAL_FRACTION) == pytest.approx(change, rel=1e-5)
 
 
 def opposed_gradients(r, g, x):

@@ -124,10 +124,10 @@ def first_fault(ledger, child, step=1):
             pass
 
     def is_open():
-        return current_ledger() == ledger and child.told("ledgers") == [[ledger.path]]
+        return current_ledger() == ledger and child.published("ledgers") == [[ledger.path]]
 
     def is_closed():
-        return current_ledger() is None and child.told("ledgers") == []
+        return current_ledger() is None and child.published("ledgers") == []
 
     for number in interrupts(run, step):
         seen = [is_closed()]
@@ -152,8 +152,8 @@ def test_so_has_one_within_another_ledger(ledger, child, tmp_path):
 
     with outer:
         for _ in interrupts(run):
-            assert current_ledger() == outer and child.told("ledgers") == [[outer.path]]
-    assert current_ledger() is None and child.told("ledgers") == []
+            assert current_ledger() == outer and child.published("ledgers") == [[outer.path]]
+    assert current_ledger() is None and child.published("ledgers") == []
 
 
 class EndsByItsExit(PrivacyLedger):
@@ -178,7 +178,7 @@ def tells_if_new(process, **facts):
 def test_twins_are_caught(ledger, child, monkeypatch):
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(Process, "tell", tells_if_new)
+            patch.setattr(Process, "publish", tells_if_new)
             assert first_fault(ledger, child) is not None
     finally:
         this_process()._in_doubt = True  # the twin has left something
@@ -195,14 +195,14 @@ def test_twins_are_caught(ledger, child, monkeypatch):
 def test_a_block_that_is_entered_otherwise_ends_as_well(ledger, child):
     with ExitStack() as stack:
         assert stack.enter_context(ledger) == ledger == current_ledger()
-    assert current_ledger() is None and child.told("ledgers") == []
+    assert current_ledger() is None and child.published("ledgers") == []
     ledger.__enter__()
     assert hasattr(ledger, "__exit__") and hasattr(PrivacyLedger, "__exit__")
     with ledger:
         pass
     assert current_ledger() == ledger
     ledger.__exit__(None, None, None)
-    assert current_ledger() is None and child.told("ledgers") == []
+    assert current_ledger() is None and child.published("ledgers") == []
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -278,7 +278,7 @@ def test_signals_at_random_moments(ledger, child):
                     times.append(kept)
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-                assert current_ledger() is None and child.told("ledgers") == []
+                assert current_ledger() is None and child.published("ledgers") == []
                 if times and number % 20 == 0:
                     with ledger:
                         pool.apply(fit)

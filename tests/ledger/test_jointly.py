@@ -21,7 +21,7 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.accounting.composition import beside_gaussian, two_sided
+from dpselect.accounting.composition import compose_gaussian, two_sided
 from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.accounting.joint import jointly
@@ -105,10 +105,10 @@ def test_thousands_of_choices_that_tell_all_add_up():
 def test_a_gaussian_mechanism_beside_another():
     step, epsilons = 1e-3, np.arange(3001) * 1e-3
     deltas = two_sided(GaussianEvent(0.3).profile(epsilons), step)
-    found = beside_gaussian(deltas, step, 0.4)[3000:5001]
+    found = compose_gaussian(deltas, step, 0.4)[3000:5001]
     exact = GaussianEvent(0.5).profile(epsilons[:2001])
     assert (exact <= found).all() and (found <= 1.01 * exact).all()
-    assert (exact > beside_gaussian(deltas, step, 0.39)[3000:5001]).any()
+    assert (exact > compose_gaussian(deltas, step, 0.39)[3000:5001]).any()
 
 
 def test_what_is_known_only_in_the_tail_serves_there():

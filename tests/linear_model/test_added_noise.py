@@ -195,7 +195,7 @@ def test_a_slope_from_many_records_is_the_same_for_any_noise(monkeypatch):
     # a tenth of what other records would change
     assert found.std() < 0.1 * 0.5 / math.sqrt(24_534 / 3) and abs(found.mean() - 1) < 0.03
     monkeypatch.setattr(noise, "larger_alpha", lambda alpha, share: alpha)
-    monkeypatch.setattr(calibration, "MOST_RESIDUAL_SHARE", 1e-3)
+    monkeypatch.setattr(calibration, "MAX_RESIDUAL_FRACTION", 1e-3)
     assert np.std(slopes()) > 0.5
 
 

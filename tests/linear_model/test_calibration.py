@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.linear_model.calibration import (
-    RESIDUAL_SHARE,
+    RESIDUAL_FRACTION,
     calibrate,
     extra_regularisation,
     noise_epsilon,
@@ -186,7 +186,7 @@ def test_rows_in_two_norms_attain_epsilon(epsilon, R1, d):
         return worst_of_two_norms(kind(**vars(public)), d, epsilon)
 
     # all but what hides the solver's residual
-    assert worst(LinearProblem) == pytest.approx((1 - RESIDUAL_SHARE) * epsilon, rel=1e-4)
+    assert worst(LinearProblem) == pytest.approx((1 - RESIDUAL_FRACTION) * epsilon, rel=1e-4)
     # broken twins, where the norms differ: a bound that is not enforced, noise for the other norm
     if d == 2 and R1 < 2**0.5:
         assert worst(_L1Forgotten) > 1.1 * epsilon
@@ -379,7 +379,7 @@ def test_residual_noise_hides_the_solver():
     # two computed minimisers lie within 2 tau / mu of each other when the exact ones agree
     # and the grid adds what rounding may move them apart
     moved = 2 * s.tau / s.mu + s.rounding
-    assert math.isclose(moved / s.output_scale, RESIDUAL_SHARE * 0.7)
+    assert math.isclose(moved / s.output_scale, RESIDUAL_FRACTION * 0.7)
     assert math.isclose(s.rounding, math.sqrt(3) * s.step) and s.rounding < 1e-3 * s.output_scale
     assert math.isclose(s.tau, 1e-10 * (2.0 + s.linear_scale * 3))
 

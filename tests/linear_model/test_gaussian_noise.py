@@ -15,7 +15,7 @@ import pytest
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.accounting.events import GaussianEvent
 from dpselect.accounting.gaussian import gaussian_log_delta
-from dpselect.linear_model.calibration import RESIDUAL_SHARE
+from dpselect.linear_model.calibration import RESIDUAL_FRACTION
 from dpselect.linear_model.gaussian_noise import (
     calibrate_gaussian,
     gaussian_event,
@@ -121,7 +121,7 @@ MANY = 1e60
 def test_the_logistic_loss_spends_what_is_stated_and_comes_close(epsilon, delta, share, least):
     s = calibrated(LOGISTIC, MANY, 1e-300, epsilon, delta)
     # as much curvature as is free
-    assert 1 / (MANY * s.mu) == pytest.approx((1 - RESIDUAL_SHARE) * epsilon / 2)
+    assert 1 / (MANY * s.mu) == pytest.approx((1 - RESIDUAL_FRACTION) * epsilon / 2)
     assert least < spent(LOGISTIC, *opposed(share, MANY), s, epsilon) / delta <= 1
 
 

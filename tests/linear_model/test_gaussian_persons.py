@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpselect.accounting.gaussian import gaussian_log_delta
-from dpselect.linear_model.calibration import RESIDUAL_SHARE
+from dpselect.linear_model.calibration import RESIDUAL_FRACTION
 from dpselect.linear_model.gaussian_noise import calibrate_gaussian, gaussian_event
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.metrics import RampScore
@@ -227,7 +227,7 @@ def test_no_budget_is_too_large_or_too_small():
             s = calibrated(loss, 100.0, 1e-3, epsilon, 1e-6, n_problems=K)
             assert 0 < s.linear_scale < INF
             if loss is LOGISTIC:
-                assert s.mu * 100 * epsilon * (1 - RESIDUAL_SHARE) * (1 + 1e-12) >= 2 * K
+                assert s.mu * 100 * epsilon * (1 - RESIDUAL_FRACTION) * (1 + 1e-12) >= 2 * K
 
 
 def test_twins_of_fits_are_as_wrong_as_without_a_delta():

@@ -268,7 +268,7 @@ def guessing(monkeypatch):
         raise AssertionError("a curvature matrix was made")
 
     for module in (solver, tolerance):
-        monkeypatch.setattr(module, "MOST_SQUARE", 0)
+        monkeypatch.setattr(module, "MAX_SQUARE", 0)
     monkeypatch.setattr(solver, "CHEAP", 0)
     monkeypatch.setattr(solver, "SMALL_SAMPLE_ROWS", 10)
     monkeypatch.setattr(Rows, "gram", refuse)

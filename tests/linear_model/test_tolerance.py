@@ -218,7 +218,7 @@ def test_random_search_in_extended_precision(monkeypatch):
 @pytest.mark.parametrize("max_iter", [0, 20])
 def test_random_search_without_curvature_matrices(max_iter, monkeypatch):
     for module in (solver, tolerance):
-        monkeypatch.setattr(module, "MOST_SQUARE", 0)
+        monkeypatch.setattr(module, "MAX_SQUARE", 0)
     monkeypatch.setattr(solver, "CHEAP", 0)
     passes, residuals, _ = passes_and_residuals(monkeypatch, range(250), max_iter, a_step=595, most=2000)
     assert len(passes) > 40

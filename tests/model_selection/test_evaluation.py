@@ -341,7 +341,7 @@ def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):
     compare(models, IntegratedSquaredErrorScore(), X, None, splits)
     assert seen == [8, 5]
     # few counts at a time
-    monkeypatch.setattr(density_splits, "MOST_COUNTS", 20)
+    monkeypatch.setattr(density_splits, "MAX_COUNTS", 20)
     compare(models, IntegratedSquaredErrorScore(), X, None, splits)
     assert seen[2:] == [8, 8, 8, 5, 5]
 

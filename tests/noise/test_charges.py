@@ -58,7 +58,7 @@ def linear_scales(model, n, d, k):
     """Scales without a charge for rounding, and the loss that is left for what they hide."""
     s, epsilon = scales_of(model, n, d - 1, k), EPSILON / k
     if model.perturbation == "objective":
-        epsilon *= calibration.RESIDUAL_SHARE
+        epsilon *= calibration.RESIDUAL_FRACTION
         return 2 * s.tau / s.mu / epsilon, epsilon
     return (2 * math.sqrt(2) / n + 2 * s.tau) / s.mu / epsilon, epsilon
 
@@ -72,7 +72,7 @@ def ridge_scales(model, n, d):
         return scale / weights[rows] / weights[columns], loss
     s = scales_of(model, n, d - 1)
     if model.perturbation == "objective":
-        loss = ridge_calibration.RESIDUAL_SHARE * EPSILON
+        loss = ridge_calibration.RESIDUAL_FRACTION * EPSILON
         return 2 * s.tau / s.mu / loss, loss
     change = model.problem().gradient_change()
     return ridge_calibration.minimiser_sensitivity(change, n, s.mu) / EPSILON, EPSILON

@@ -62,14 +62,14 @@ def records(n=200, seed=0, p=2):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
 def test_two_steps_of_the_model_cost_what_is_stated_and_hardly_less(epsilon, delta):
     """The worst laws that two steps of (e, d) allow."""
-    e, d = declared(WITH_DELTA, delta=delta)._share(epsilon)
+    e, d = declared(WITH_DELTA, delta=delta)._part(epsilon)
     assert 2 * Fraction(e) == Fraction(epsilon)
     if epsilon < 1000:  # the probability of an event, two, one and no steps away
         least = delta * math.exp(-2 * e)
         one = math.exp(e) * least + d
         two = math.exp(e) * one + d
         assert (1 - 1e-9) * delta < two - math.exp(epsilon) * least <= delta * (1 + 1e-15)
-    assert declared(WITH_DELTA, adjacency="replace one record", delta=delta)._share(epsilon) == (
+    assert declared(WITH_DELTA, adjacency="replace one record", delta=delta)._part(epsilon) == (
         epsilon,
         delta,
     )
@@ -126,7 +126,7 @@ def test_what_is_given_reaches_the_model():
     model.fit(X, np.where(y, "b", "a"))
     inner = model.estimator_
     assert (inner.epsilon, inner.gain, list(inner.labels)) == (0.25, 3.0, ["a", "b"])
-    assert inner.delta == model._share(0.5)[1]
+    assert inner.delta == model._part(0.5)[1]
     assert (model.privacy_.epsilon, model.privacy_.delta) == (0.5, 1e-6)
     assert model.privacy_.adjacency is Adjacency.REPLACE_RECORD and not model.privacy_.seeded
     assert model.estimator.epsilon == 1.0 and not hasattr(model.estimator, "coef_")

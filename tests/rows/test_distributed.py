@@ -168,7 +168,7 @@ def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, counte
     assert counter.tasks <= 20 * 4
     found.append(clone(models[1]).fit(rows, y))
     # read in every pass, where workers have no memory for it
-    monkeypatch.setattr("dpselect.rows.distributed.HELD", 0.0)
+    monkeypatch.setattr("dpselect.rows.distributed.PERSISTED_FRACTION", 0.0)
     for model, held in zip(models, found):
         np.testing.assert_allclose(model.fit(rows, y).coef_, held.coef_, atol=1e-8)
         np.testing.assert_allclose(clone(model).fit(X, labels).coef_, held.coef_, atol=1e-8)
@@ -183,7 +183,7 @@ def test_factors_are_made_anew_with_the_rows_they_belong_to(client, records):
     """A worker is lost with its rows, and the source then gives others, too long for the old factors."""
     X, labels, _ = records
     rows = as_lazy(spread(X).map_blocks(longer_each_time, since=time.time(), dtype=float))
-    design, _ = Design(rows, 1.0, None).held(lambda y: y[:, None], spread(labels), 1)
+    design, _ = Design(rows, 1.0, None).clipped_once(lambda y: y[:, None], spread(labels), 1)
     # a twin that holds the factors alone
     twin = Design(rows, 1.0, None)
     twin.factor = block_map(twin.clip, rows).persist()
@@ -243,10 +243,12 @@ def test_chunks_of_a_worker_share_tasks_and_results_do_not_tell(client, records,
     assert counter.tasks == 5
 
     def read(rows):
-        held, y = Design(as_lazy(rows), 1e13, 1.0).held(lambda y: y[:, None], spread(labels, 90), 1)
+        held, y = Design(as_lazy(rows), 1e13, 1.0).clipped_once(
+            lambda y: y[:, None], spread(labels, 90), 1
+        )
         (whole,), (direct,) = held.sum(products, y, columns=1), block_sum(moments, rows)
         sampled = held.sample(100, y)
-        taken = sampled[0].where_it_is(lambda design, y: np.hstack([design.X, y]), sampled[1])
+        taken = sampled[0].on_few_rows(lambda design, y: np.hstack([design.X, y]), sampled[1])
         return len(held.X.parts), whole, direct, taken
 
     n_parts, *expected = read(lazy)
@@ -462,7 +464,7 @@ def check_error(client, fit, message, logs=True):
 def test_too_many_labels_are_not_gathered(client, gathered, records, monkeypatch):
     from dpselect.rows import labels
 
-    monkeypatch.setattr(labels, "MOST_LABELS", 10)  # (workers keep 10,000)
+    monkeypatch.setattr(labels, "MAX_LABELS", 10)  # (workers keep 10,000)
     X, _, targets = records
     with pytest.raises(ValueError, match="more than"):
         with dask.config.set(scheduler="synchronous"):
@@ -484,7 +486,9 @@ def test_jobs_of_joblib(client, records, backend):
 
 def sums_of_held(X, labels):
     """Of chunks that are not computed, so that a fit waits until they are held."""
-    design, y = Design(as_lazy(spread(X)), 1.0, None).held(lambda y: y[:, None], spread(labels), 1)
+    design, y = Design(as_lazy(spread(X)), 1.0, None).clipped_once(
+        lambda y: y[:, None], spread(labels), 1
+    )
     return design.sum(products, y, columns=1)[0]
 
 

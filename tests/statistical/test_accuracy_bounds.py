@@ -20,7 +20,7 @@ from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
 from dpselect.linear_model.ridge.calibration import (
-    RESIDUAL_SHARE,
+    RESIDUAL_FRACTION,
     gradient_change_l1,
     gradient_change_l2,
 )
@@ -579,7 +579,7 @@ def test_the_law_of_ridge_with_noise_in_the_objective(params, n, p, least, insid
     model = DPRidge(
         **{"perturbation": "objective", "fit_intercept": False, "target_range": (-1, 1), **params}
     )
-    attack, main = RidgeAttack(model, n, p), (1 - RESIDUAL_SHARE) * model.epsilon
+    attack, main = RidgeAttack(model, n, p), (1 - RESIDUAL_FRACTION) * model.epsilon
     assert least * main < attack.search() <= main * SLACK
     half = attack.search("half", inside=True, starts=2)
     assert half > 2 * inside * main
@@ -598,7 +598,7 @@ def test_the_determinant_of_ridge_has_its_price(norm):
         data_norm_l1=1.0 if norm == "l1" else None,
     )
     attack = RidgeAttack(model, 2, 2)
-    assert attack.search(starts=2) <= (1 - RESIDUAL_SHARE) * SLACK
+    assert attack.search(starts=2) <= (1 - RESIDUAL_FRACTION) * SLACK
     assert attack.search("no determinant", inside=True, starts=2) > 1
 
 
@@ -613,7 +613,7 @@ def test_laplace_noise_of_the_l2_norm_is_caught():
         target_range=(-1, 1),
     )
     attack = RidgeAttack(model, 50, 2)
-    assert attack.search(starts=2) <= (1 - RESIDUAL_SHARE) * SLACK
+    assert attack.search(starts=2) <= (1 - RESIDUAL_FRACTION) * SLACK
     assert attack.search("of the l2 norm", starts=2) > 1.1
 
 

@@ -21,7 +21,7 @@ from ...base.estimator import Trial
 from ...exceptions import CertificateError
 from ...mechanisms.verification import root_excess_sensitivity
 from ...noise.tails import noise_length
-from ...records.persons import shares
+from ...records.persons import person_weights
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
 from .decomposition import Decomposition
@@ -76,10 +76,10 @@ class RidgeAccuracy(AccuracyForm):
             steepened += math.sqrt(R**2 + alpha) * s.rounding
             return float(derivative * (o + s.rounding) + steepened**2 / 2)
         # give nearly all of the failure probability to the dominant noise
-        shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
+        probabilities = [None if expected else part * failure_probability for part in (0.99, 0.01)]
         norm = problem.noise_norm(shape.n_features)
-        b = s.linear_scale * noise_length(norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
-        o = s.output_scale * noise_length("l2", d, shares[1]) + s.rounding
+        b = s.linear_scale * noise_length(norm, d, probabilities[0]) + (s.mu - alpha) * B + s.tau
+        o = s.output_scale * noise_length("l2", d, probabilities[1]) + s.rounding
         derivative = steepest if problem.coef_bound else b
         return float(b**2 / (2 * alpha) + derivative * o + (R**2 + alpha) * o**2 / 2)
 
@@ -165,15 +165,15 @@ class RidgeReduction(Reduction):
         self.sums = outer_sums(records, bits, problem)
 
         # the risks are computed from the exact sums
-        def energy(targets, share=None):
+        def energy(targets, weight=None):
             y = problem.scaled_targets(targets)
-            if share is not None:
-                y = y * np.sqrt(share)
+            if weight is not None:
+                y = y * np.sqrt(weight)
             if bits is not None:
                 y = np.ldexp(truncated(y, bits), -bits)
             return (y @ y,)
 
-        (squares,) = block_sum(energy, records.y, *shares(records))
+        (squares,) = block_sum(energy, records.y, *person_weights(records))
         self.energy = float(squares) * problem.target_bound**2 / self.n
         self.minimiser = self.sums.decomposed.minimiser(problem.alpha, problem.ball)
         self.bounds = form.bounds(self.shape)

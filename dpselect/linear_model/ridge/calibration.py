@@ -12,7 +12,7 @@ from ..calibration import Perturbation, extra_regularisation, largest_rank, nois
 # residual of the minimiser on the ball, relative to S
 RESIDUAL = 1e-11
 # fraction of epsilon that objective perturbation spends on hiding it
-RESIDUAL_SHARE = 5e-3
+RESIDUAL_FRACTION = 5e-3
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def gradient_change_l1(r, g, s, Y, B):
     return min(by_l1, 2 * G * Y + G * R * B * math.sqrt(_opposition(R / G)))
 
 
-def _opposition(share):
+def _opposition(fraction):
     """Return H, the largest squared distance of unit gradients of l1 norm 1 / share, for one sign."""
-    if share >= 0.5:
+    if fraction >= 0.5:
         return 2.0
-    if share >= (3 - math.sqrt(5)) / 4:
-        return 2 + (1 - 2 * share) ** 2 / (4 * share * (1 - share))
-    return 4 * (1 - share) ** 2
+    if fraction >= (3 - math.sqrt(5)) / 4:
+        return 2 + (1 - 2 * fraction) ** 2 / (4 * fraction * (1 - fraction))
+    return 4 * (1 - fraction) ** 2
 
 
 def minimiser_sensitivity(change, n_samples, alpha):
@@ -73,7 +73,7 @@ def objective_noise(problem, shape, epsilon):
     change = problem.gradient_change(problem.noise_norm(p), p)
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, RESIDUAL * change)
-    loss, R, main_epsilon = SquaredLoss(), problem.radius, (1 - RESIDUAL_SHARE) * epsilon
+    loss, R, main_epsilon = SquaredLoss(), problem.radius, (1 - RESIDUAL_FRACTION) * epsilon
     rank = largest_rank(d) if shape.persons else None
     mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
     linear_scale = change / (n * noise_epsilon(loss, n, R, mu, main_epsilon, rank))
@@ -87,7 +87,7 @@ def objective_noise(problem, shape, epsilon):
         d,
         alpha=alpha,
         epsilon=epsilon,
-        loss=RESIDUAL_SHARE * epsilon,
+        loss=RESIDUAL_FRACTION * epsilon,
     )
 
 

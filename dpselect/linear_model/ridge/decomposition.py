@@ -42,13 +42,13 @@ class Decomposition:
         """Decompose a symmetric matrix, positive semi-definite or not."""
         d = len(gram)
         if d > LARGE:
-            reduced, diagonal, beside, factors, failed = lapack.dsytrd(gram, lower=1, lwork=64 * d)
-            spectrum, basis, not_converged = lapack.dstevd(diagonal, beside)
+            reduced, diagonal, off_diagonal, factors, failed = lapack.dsytrd(gram, lower=1, lwork=64 * d)
+            spectrum, basis, not_converged = lapack.dstevd(diagonal, off_diagonal)
             if not (failed or not_converged):
                 # contiguous, or LAPACK would copy them each time
                 reflections = np.asfortranarray(reduced[1:, :-1])
-                whole = cls(spectrum, basis, np.zeros(d), rho, reflections, factors)
-                return whole.with_moment(moment)
+                decomposed = cls(spectrum, basis, np.zeros(d), rho, reflections, factors)
+                return decomposed.with_moment(moment)
         spectrum, basis = np.linalg.eigh(gram)
         return cls(spectrum, basis, basis.T @ moment, rho)
 
@@ -60,9 +60,9 @@ class Decomposition:
         """Return Q v, or Q' v for the direction "T"; no reflection changes the first entry of v."""
         if self.reflections is None:
             return vector
-        rest = np.array(vector[1:, None], order="F")
-        rest, _, _ = lapack.dormqr("L", direction, self.reflections, self.factors, rest, 64)
-        return np.append(vector[:1], rest)
+        tail = np.array(vector[1:, None], order="F")
+        tail, _, _ = lapack.dormqr("L", direction, self.reflections, self.factors, tail, 64)
+        return np.append(vector[:1], tail)
 
     def minimiser(self, alpha, radius):
         """Return the coefficients for one alpha, on the ball of a radius.

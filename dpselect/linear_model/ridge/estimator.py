@@ -289,18 +289,18 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
                 "perturbation, because its noise was calibrated for it; fit a new model, or "
                 'change only alpha with perturbation="covariance".'
             )
-        twin = clone(as_fitted(self)).set_params(**params)
-        twin._check_parameters()
+        model = clone(as_fitted(self)).set_params(**params)
+        model._check_parameters()
         if hasattr(self, "gram_") and not hasattr(self, "_decomposed"):
             n = self.n_samples_
             self._decomposed = Decomposition.of(self.gram_ / n, self.moment_ / n, self._rho)
-        released = {name: value for name, value in vars(self).items() if name not in twin.__dict__}
-        vars(twin).update(released)
-        keep_params(twin)
-        share_records(self, twin)
-        if hasattr(twin, "gram_"):
-            twin._read_release()
-        return twin
+        released = {name: value for name, value in vars(self).items() if name not in model.__dict__}
+        vars(model).update(released)
+        keep_params(model)
+        share_records(self, model)
+        if hasattr(model, "gram_"):
+            model._read_release()
+        return model
 
     def __getstate__(self):
         """Omit from pickles what is computed from `gram_`, which is twice as large."""

@@ -25,7 +25,7 @@ from ...noise.grid import NO_GRID
 # The page "Ridge regression" says on which data they were chosen.
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
 # largest number of columns for which the mask of released sums is cached
-MOST_KEPT = 256
+MAX_CACHED = 256
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def released_entries(n_features, n_columns):
     The upper triangle, without the squares of the constant and of the target.
     """
     # a fit needs them three times; wide ones would take too much memory, and are cheap relative to a fit
-    return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
+    return (_entries if n_columns <= MAX_CACHED else _entries.__wrapped__)(n_features, n_columns)
 
 
 def n_released(n_features, n_columns):
@@ -125,8 +125,8 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     bare = l2_noise(weights, sensitivity / loss)
     scales = bare.scales(n_features)
     step = release_step(scales)
-    charge = scale_with_rounding(scales, step, loss)[0] / scales[0]
-    noise = l2_noise(weights, charge * bare.diagonal)
+    allowance = scale_with_rounding(scales, step, loss)[0] / scales[0]
+    noise = l2_noise(weights, allowance * bare.diagonal)
     return replace(noise, spread=deviation * noise.off_diagonal, step=step)
 
 

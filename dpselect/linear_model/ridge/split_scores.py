@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...records.persons import shares
+from ...records.persons import person_weights
 from ...rows import block_sum, in_part
 from .sums import clipped_rows, split_sums
 
@@ -16,18 +16,20 @@ def ridge_split_scores(problem, trials, score, records, parts):
     p = records.shape.n_features
     bounds, unit = problem.row_bounds(p), problem.row_unit(p)
 
-    def errors(block, targets, test, share=None):
+    def errors(block, targets, test, person_weight=None):
         clipped = clipped_rows(block, bounds, unit)
         total = np.empty(intercept.shape)
         for j in range(len(total)):
             chosen = np.flatnonzero(in_part(test, j))
             predicted = clipped[chosen] @ coef[j].T + intercept[j]
-            weight = None if share is None else share[chosen]
+            weight = None if person_weight is None else person_weight[chosen]
             total[j] = score.total(targets[chosen, None], predicted, weight)
         return (total,)
 
     width = max(p, len(trials))
-    (total,) = block_sum(errors, records.X, records.y, parts.test, *shares(records), row_elements=width)
+    (total,) = block_sum(
+        errors, records.X, records.y, parts.test, *person_weights(records), row_elements=width
+    )
     return -total / parts.test_sizes[:, None]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...records.persons import shares
+from ...records.persons import person_weights
 from ...rows import block_sum, in_part, rows_in_block
 from .decomposition import Decomposition
 from .ridge_noise import released_entries, symmetric
@@ -105,7 +105,7 @@ def outer_sums(records, bits, problem):
         lambda *rows: (clipped.products(clipped(*rows)),),
         records.X,
         records.y,
-        *shares(records),
+        *person_weights(records),
         row_elements=row_elements(clipped.q),
     )
     return clipped.summed(sums, records.shape.n_samples)
@@ -119,31 +119,31 @@ def split_sums(records, parts, chosen, bits, problem):
     """
     clipped = _Records(records.X.shape[1], bits, problem)
     n = records.shape.n_samples
-    most = 2 * parts.train_sizes[chosen] > n
-    one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and most.all()
+    majority = 2 * parts.train_sizes[chosen] > n
+    one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and majority.all()
     # float64 is exact for sums of entries over a block, but maybe not over all records
     in_block = min(n, rows_in_block(row_elements(clipped.q)))
-    taken_away = most & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
+    taken_away = majority & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
 
-    def products(rows, targets, train, *share):
-        z, sums = clipped(rows, targets, *share), []
+    def products(rows, targets, train, *weight):
+        z, sums = clipped(rows, targets, *weight), []
         for j, away in zip(chosen, taken_away):
             piece = np.flatnonzero(in_part(train, j) != away)
             sums.append(clipped.products(z[piece]))
-        whole = sum(sums) if one_by_one or not taken_away.any() else clipped.products(z)
-        return (np.array(sums), whole)
+        total = sum(sums) if one_by_one or not taken_away.any() else clipped.products(z)
+        return (np.array(sums), total)
 
     # int64 suffices: there are fewer than twice as many records as in such a part
-    pieces, whole = block_sum(
+    pieces, total = block_sum(
         products,
         records.X,
         records.y,
         parts.train,
-        *shares(records),
+        *person_weights(records),
         row_elements=row_elements(clipped.q),
     )
     return [
-        clipped.summed(whole - piece if away else piece, int(size))
+        clipped.summed(total - piece if away else piece, int(size))
         for piece, away, size in zip(pieces, taken_away, parts.train_sizes[chosen])
     ]
 
@@ -156,15 +156,15 @@ class _Records:
         self.bits, self.problem, self.scaled_targets = bits, problem, problem.scaled_targets
         self.bounds, self.unit = problem.row_bounds(n_features), problem.row_unit(n_features)
 
-    def __call__(self, rows, targets, share=None):
+    def __call__(self, rows, targets, weight=None):
         # divide rows and targets by their bounds, so that nothing overflows in any units
         z = np.empty((len(rows), self.q))
         x = z[:, : self.n_features]
         np.multiply(rows, clip_factor(rows, self.bounds, self.unit, scratch=x), out=x)
         z[:, self.n_features : -1] = 1.0
         z[:, -1] = self.scaled_targets(targets)
-        if share is not None:  # weigh a person's rows before truncation, which only shrinks entries
-            z *= np.sqrt(share)[:, None]
+        if weight is not None:  # weigh a person's rows before truncation, which only shrinks entries
+            z *= np.sqrt(weight)[:, None]
         return z if self.bits is None else truncated(z, self.bits, out=z)
 
     def products(self, z):
