@@ -124,7 +124,7 @@ def _fallback_folders():
     """Return fallback folders for what cannot be written where it should be."""
     found = []
     for find in (os.getcwd, tempfile.gettempdir):
-        with suppress(FileNotFoundError):  # removed by somebody else, or never made
+        with suppress(FileNotFoundError):  # the working folder was removed, or there is no temporary one
             found.append(find())
     return found
 

@@ -104,7 +104,7 @@ class ClassShares(FirstRelease):
         label = partial(np.searchsorted, classes)
         counts = cell_counts(label, len(classes), records.y, records.persons, step)[independent]
         counts = counts + grid_noise(generator, len(counts), scale, step)
-        # a frequency within the noise of 0 or 1 is cut there
+        # a frequency closer to 0 or 1 than the noise is clipped
         least = min(max(scale, 0.5), n / 2)
         frequencies = (np.clip(counts, least, n - least) / n).tolist()
         return frequencies[0] if len(classes) == 2 else dict(zip(classes.tolist(), frequencies))
@@ -130,7 +130,7 @@ class MeanCount(FirstRelease):
         step = grid_step(scale, unit=1.0)
         total = sum_of_parts(self._part, records.y, records.persons, n, step)
         (noisy,) = release([total], grid_noise(generator, 1, scale, step), step)
-        # a mean within the noise of 0 is cut there
+        # a mean closer to 0 than the noise is clipped
         least = min(max(scale, 0.5 / self.bound), n / 2)
         return float(self.bound * min(max(noisy, least), n) / n)
 

@@ -72,7 +72,7 @@ class NumberColumn:
         transform, inverse = TRANSFORMS[self.transform], INVERSES[self.transform]
         even = np.linspace(transform(self.low), transform(self.high), n)
         between = inverse(even)
-        for end in (self.low, self.high):  # must be finite after the transformation, too
+        for end in (self.low, self.high):  # so that both ends are exact
             between[even == transform(end)] = end
         return np.append(between, np.nan) if self.missing else between
 
