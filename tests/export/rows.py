@@ -13,7 +13,14 @@ POISSON = {
     )
     for bound, epsilon in ((3.0, 1.0), (0.01, 1e-4))
 }
-MODELS = {**cases.LINEAR, **cases.RIDGE, **POISSON}
+# what is exported knows no epsilon
+MODELS = (
+    cases.every_pair(
+        {name: model for name, model in cases.VARIANTS.items() if name not in cases.DENSITY},
+        lambda model: {"class": type(model).__name__, **model.get_params(), "epsilon": None},
+    )
+    | POISSON
+)
 X, LONG = cases.rows(), np.geomspace(1e-200, 1e100, 30)[:, np.newaxis]
 # short, long, none, and very long and short ones
 ROWS = np.vstack([X, 100 * X[:20], 0 * X[:1], LONG * X[:30]])

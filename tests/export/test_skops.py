@@ -25,7 +25,7 @@ from dpselect.export.trusted import OBJECTS
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, tabular_pipeline
 
 from ..glue import cases
-from .rows import MODELS, SCHEMA, X, table
+from .rows import POISSON, SCHEMA, X, table
 
 sio = pytest.importorskip("skops.io")
 NAMES = (
@@ -48,7 +48,8 @@ DENSITY = DPHistogramDensity(bounds=(-4, 4), bin_width=4.0)
 def models():
     """Fitted models with every class that a list of types can meet, and the rows to predict."""
     for name in NAMES:
-        yield MODELS[name], *cases.records_for(MODELS[name])
+        model = {**cases.VARIANTS, **POISSON}[name]
+        yield model, *cases.records_for(model)
     model = make_pipeline(
         DPBoundsScaler(), BoundedScaler((-1, 1)), NormClipper(), DPLogisticRegression(classes=[0, 1])
     )

@@ -1,4 +1,4 @@
-"""Every private estimator in all its variants, with records that suit it."""
+"""Every private estimator, in variants in which any two parameters meet, with records that suit it."""
 
 import itertools
 from functools import partial
@@ -14,6 +14,8 @@ from dpselect import (
     DPRidge,
 )
 from dpselect.noise import root_stream
+
+from .covering import every_pair
 
 N, P = 160, 3
 
@@ -320,7 +322,21 @@ def _densities():
         )
 
 
-LINEAR, RIDGE, DENSITY = dict(_linear()), dict(_ridge()), dict(_densities())
+def in_pairs(models):
+    """Return few of the models, in which any two parameters meet that meet in one of all."""
+    return every_pair(models, lambda model: {"class": type(model).__name__, **model.get_params()})
+
+
+VARIANTS = {**dict(_linear()), **dict(_ridge()), **dict(_densities())}
+
+
+def variants_of(*kinds):
+    """Return few of the variants of some kinds, in which any two parameters meet."""
+    return in_pairs({name: model for name, model in VARIANTS.items() if isinstance(model, kinds)})
+
+
+LINEAR = variants_of(DPLogisticRegression, DPLinearSVC, DPHuberRegressor)
+RIDGE, DENSITY = variants_of(DPRidge), variants_of(DPHistogramDensity)
 COVARIANCE = {name: model for name, model in RIDGE.items() if model.perturbation == "covariance"}
 NOISY_RIDGE = {name: model for name, model in RIDGE.items() if name not in COVARIANCE}
 ALL = {**LINEAR, **RIDGE, **DENSITY}

@@ -64,3 +64,24 @@ def covering_array(axes, meet, seed=0):
         for pair in met(rows[-1]):
             del missing[pair]
     return rows
+
+
+def every_pair(cases, settings_of):
+    """Return few of the cases, in which any two settings meet that meet in one of all cases.
+
+    Parameters
+    ----------
+    cases : dict
+        From names to cases.
+    settings_of : callable
+        Returns a dict of the settings of a case; values are told apart by how they are written.
+    """
+    pairs = {
+        name: {*itertools.combinations([(axis, str(v)) for axis, v in settings_of(case).items()], 2)}
+        for name, case in cases.items()
+    }
+    missing, chosen = set().union(*pairs.values()), set()
+    while missing:
+        chosen.add(max(pairs, key=lambda name: len(pairs[name] & missing)))
+        missing = missing.difference(*(pairs[name] for name in chosen))
+    return {name: case for name, case in cases.items() if name in chosen}

@@ -279,7 +279,6 @@ ACCURACY_AXES = {
             "groups",
             "step",
             "intercept",
-            "container",
             "cv",
             "evaluation",
             "ledger",
@@ -290,6 +289,8 @@ ACCURACY_AXES = {
     "where": ["output", "objective", "covariance"],
     "data_norm_l1": ["none", "given"],
     "base_rate": ["none", "given"],
+    # (each that a fit reads in a way of its own)
+    "container": ["C", "int16", "csr", "frame", "list", "chunks"],
 }
 REFUSED_BY_ACCURACY = [
     ("method", {"reduced_above_threshold", "above_threshold", "brownian"}, "where", {"objective"}),

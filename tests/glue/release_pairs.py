@@ -36,7 +36,8 @@ RELEASE_AXES = {
     "alpha": [0.05, "auto"],
     "delta": [0.0, 0.02],
     "columns": [2, 5],
-    "container": ["C", "float32", "int16", "csr", "frame", "list", "memory map", "chunks"],
+    # (each that a fit reads in a way of its own)
+    "container": ["C", "int16", "csr", "frame", "list", "chunks"],
     "step": ["none", "bounds"],
     # of the release
     "epsilon": [1.0, 20.0, math.inf],

@@ -45,6 +45,7 @@ from dpselect.records.public_shape import PublicShape
 
 from . import reference
 from .cases import P, key, n_problems, records_for
+from .covering import every_pair
 from .recording import Call, Recorder, replace_everywhere
 
 N = 150
@@ -392,11 +393,17 @@ def served(name, method, criterion):
     return walks or "objective" not in name
 
 
-SEARCHES = [
-    (name, method, criterion)
-    for name, method, criterion in itertools.product(SEARCHED, METHODS, CRITERIA)
-    if served(name, method, criterion)
-]
+def settings_of(case):
+    params, (name, method, criterion) = MODELS[case[0]].get_params(), case
+    kind = {key: params.get(key) for key in ("perturbation", "norm", "noise")}
+    return {"class": name.partition(",")[0], **kind, "method": method, "criterion": criterion}
+
+
+# any two settings that a search takes meet in one of them
+SEARCHES = every_pair(
+    {case: case for case in itertools.product(SEARCHED, METHODS, CRITERIA) if served(*case)},
+    settings_of,
+)
 WALKS = [case for case in SEARCHES if case[1] not in ("certified", "theory")]
 
 
@@ -616,7 +623,7 @@ def held_records(run):
     return X[held], None if run.records[1] is None else run.records[1][held]
 
 
-@each_of("case", [c for c in SEARCHES if c[2] == "excess_risk"], ids=", ".join)
+@each_of("case", SEARCHES, ids=", ".join)
 def test_without_a_seed_no_key_is_kept(case):
     with pytest.MonkeyPatch.context() as patch:
         run = Run(case, patch, random_state=None)
@@ -674,7 +681,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("where", ["test", "read"])
-@pytest.mark.parametrize("case", [case for case in WALKS if case[2] == "excess_risk"], ids=", ".join)
+@pytest.mark.parametrize("case", WALKS, ids=", ".join)
 def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_path):
     def stops(function):
         def wrapper(*args, **kwargs):
@@ -697,7 +704,7 @@ def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_
     assert ledger.spent()[0] >= LEVELS[0]
 
 
-@each_of("case", [c for c in SEARCHES if c[2] != "risk"], ids=", ".join)
+@each_of("case", SEARCHES, ids=", ".join)
 def test_a_ledger_pays_what_is_stated(case, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
     search = accuracy_search(*case, ledger=ledger).fit(*data_of(MODELS[case[0]]))
@@ -705,7 +712,7 @@ def test_a_ledger_pays_what_is_stated(case, tmp_path):
     assert ledger.spent() == pytest.approx((loss.epsilon, loss.delta))
 
 
-@each_of("case", [c for c in WALKS if c[2] != "risk"], ids=", ".join)
+@each_of("case", WALKS, ids=", ".join)
 def test_no_search_spends_more_than_its_limit_and_its_ledger_is_asked_for_no_more(case, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
     # the last level of the grid is too costly

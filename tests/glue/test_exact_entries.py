@@ -34,7 +34,7 @@ from dpselect.noise import root_stream
 from dpselect.preprocessing import DPBoundsScaler
 from tests.marks import slow_but
 
-from .cases import ALL, records_for
+from .cases import ALL, VARIANTS, records_for
 
 N, SEEDS = 60, 4
 # whose rows they are: two to each of 20 persons and 20 more of one, one each, and nearly all of one
@@ -149,9 +149,9 @@ TAKES_PERSONS = [
 ]
 CASES = [*((name, False) for name in MODELS), *((name, True) for name in TAKES_PERSONS)]
 FAST = {
-    "logistic-output-l1-3 classes-0",
+    "logistic-output-l1-2 classes-0",
     "huber-objective-gaussian-0.05",
-    "ridge-covariance-l1-1-ball None",
+    "ridge-covariance-l1-both norms",
     "density-laplace",
     "poisson, learned rate",
     "learned norm of sums",
@@ -303,7 +303,7 @@ def as_the_weights_add_up(records, sums, n):
 
 def test_a_sum_of_truncated_weights_is_caught(monkeypatch):
     monkeypatch.setattr(_Records, "summed", as_the_weights_add_up)
-    model = MODELS["ridge-covariance-l1-1-ball None"]
+    model = VARIANTS["ridge-covariance-l1-1-ball None"]
     check_exact(partial(fitted, model), model, False)
     with pytest.raises(AssertionError, match="gram_"):
         check_exact(partial(fitted, model), model, True)

@@ -49,6 +49,7 @@ from tests.trials import trial
 
 from . import reference
 from .cases import P, records_for, standard_noise
+from .covering import every_pair
 from .recording import Recorder, replace_everywhere
 
 N = 200
@@ -190,17 +191,24 @@ def _cases():
     )
 
 
-CASES = dict(_cases())
-# in the fast suite each strategy has a classifier of three classes and a regression
-SLOW = ("logistic", "svc by output, three classes", "ridge by output")
+def settings_of(case):
+    params, steps = case.last.get_params(), getattr(case.model, "steps", [])[:-1]
+    return {
+        "strategy": case.strategy,
+        "class": type(case.last).__name__,
+        **{name: params.get(name) for name in ("perturbation", "norm", "delta", "classes")},
+        "steps": [type(step).__name__ for _, step in steps],
+        "grid": [case.parameter, *[len(values) for values in case.grid.values()]],
+        **{name: value for name, value in case.parameters.items() if name != "epsilon"},
+    }
 
 
-def cases(names):
-    """Mark cases that add little to others."""
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] if name.split(", ", 1)[1] in SLOW else [])
-        for name in names
-    ]
+# any two settings that a search takes meet in one of them
+CASES = every_pair(dict(_cases()), settings_of)
+# and candidates that differ by alpha, certified one by one
+CASES["stability, alpha"] = Case(
+    "stability", MODELS["logistic, three classes"], {"alpha": [0.01, 0.1, 1.0]}
+)
 
 
 def each_of(names):
@@ -345,7 +353,7 @@ def names_of(rows, among):
 # ---- the epsilon that reaches each mechanism is the one that is stated
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_what_is_stated_is_what_was_spent(name):
     run = run_of(name)
     loss = run.search.privacy_
@@ -407,7 +415,7 @@ def check_random_stopping(run, stated):
         assert call["scales"] == pytest.approx(run.search.scorer_.width / n_held / of_a_run)
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_the_model_that_is_released_is_one_that_was_paid_for(name):
     run = run_of(name)
     model = run.search.best_estimator_
@@ -452,9 +460,7 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
 ASKED = [
     name
     for name, case in CASES.items()
-    if case.strategy not in ("random", "random_stopping", "data_independent")
-    and "splits" not in name
-    and name.split(", ", 1)[1] not in SLOW
+    if case.strategy not in ("random", "random_stopping", "data_independent") and "splits" not in name
 ]
 
 
@@ -499,7 +505,7 @@ def test_what_auto_leaves_out_moves_no_place_of_the_grid(place, monkeypatch):
 # ---- keys are pairwise distinct
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_no_key_draws_two_noises(name):
     run = run_of(name)
     drawn = {}
@@ -519,7 +525,7 @@ def test_no_key_draws_two_noises(name):
     assert len(set(fits)) == len(fits) and not run.held & set(fits)
 
 
-@each_of(cases(STABLE))
+@each_of(STABLE)
 def test_each_candidate_and_noise_sample_has_a_key_of_its_own(name):
     run = run_of(name)
     (values,) = run.case.grid.values()
@@ -529,7 +535,7 @@ def test_each_candidate_and_noise_sample_has_a_key_of_its_own(name):
     assert len(set(keys)) == len(keys)
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(name, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1000.0, delta=0.1)
     run = unseeded(name, ledger)
@@ -547,7 +553,7 @@ def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(
 # ---- sensitivities are those of the records that are read
 
 
-@each_of(cases(CERTAIN))
+@each_of(CERTAIN)
 def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     run = run_of(name)
     certified = {
@@ -559,7 +565,7 @@ def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     assert certified == {(value, key) for value, keys in run.noise_keys.items() for key in keys}
 
 
-@each_of(cases(n for n in STABLE if "step" not in n))
+@each_of([n for n in STABLE if "step" not in n])
 def test_the_sensitivities_of_a_choice_by_stability(name):
     run = run_of(name)
     search, case = run.search, run.case
@@ -608,7 +614,7 @@ def parts_of(run):
     ]
 
 
-@each_of(cases(n for n in CERTAIN if "splits" in n or "alpha" in n))
+@each_of([n for n in CERTAIN if "splits" in n or "alpha" in n])
 def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
     run = run_of(name)
     X, y = run.records
@@ -648,7 +654,7 @@ BOUNDED = [
 ]
 
 
-@each_of(cases(BOUNDED))
+@each_of(BOUNDED)
 def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
     run = run_of(name)
     X, y = run.records
@@ -671,7 +677,7 @@ def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
 SCORED = [name for name, case in HELD_OUT.items() if case.strategy != "random_stopping"]
 
 
-@each_of(cases(SCORED))
+@each_of(SCORED)
 def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
     run = run_of(name)
     (values,) = run.case.grid.values()
@@ -684,7 +690,7 @@ def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
     assert choice["scores"] == pytest.approx([found[value] for value in values], abs=0)
 
 
-@each_of(cases(n for n in HELD_OUT if "step" not in n))
+@each_of([n for n in HELD_OUT if "step" not in n])
 def test_models_and_choice_read_different_records(name):
     run = run_of(name)
     X = run.records[0]
@@ -724,7 +730,7 @@ def public_calls(run):
     return said
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_other_records_change_nothing_but_scores_and_choice(name):
     run, other = run_of(name), run_of(name, seed=1)
     assert public_calls(run) == public_calls(other)
@@ -738,7 +744,7 @@ def test_other_records_change_nothing_but_scores_and_choice(name):
             assert repr(value) == repr(vars(other.search)[name]), name
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_a_released_model_keeps_nothing_that_a_fit_alone_does_not(name):
     run = run_of(name)
     model = run.search.best_estimator_
@@ -747,7 +753,7 @@ def test_a_released_model_keeps_nothing_that_a_fit_alone_does_not(name):
     assert set(vars(model)) <= set(vars(alone))
 
 
-@each_of(cases(CASES))
+@each_of(CASES)
 def test_no_key_stays_with_what_is_released(name):
     run = run_of(name)
     assert not any(isinstance(value, InnerStream) for value in vars(run.search).values())
@@ -766,8 +772,8 @@ class OwnBrier(BrierScore):
         return super().__call__(estimator, X, y)
 
 
-@pytest.mark.parametrize("name", ["stability, logistic, three classes, splits"])
-def test_a_score_of_one_s_own_is_chosen_by_like_any_other(name):
+def test_a_score_of_one_s_own_is_chosen_by_like_any_other():
+    name = "stability, logistic, splits"
     (choice,) = run_of(name).choices
     with pytest.MonkeyPatch.context() as patch:
         run = Run(CASES[name], patch, 0, random_state=0, scoring=OwnBrier())
@@ -831,7 +837,7 @@ class Stop(Exception):
 LATE = [name for name in CASES if "splits" not in name and "logistic" not in name and "svc" not in name]
 
 
-@each_of(cases(LATE))
+@each_of(LATE)
 def test_a_search_that_fails_after_a_mechanism_answered_has_spent(name, monkeypatch, tmp_path):
     case = CASES[name]
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1000.0, delta=0.1)
