@@ -129,30 +129,30 @@ OURS = [
     (DENSITY, CELLS),
     (DPBoundsScaler(), None),
 ]
+# in which any two of: a place of the noise, a norm, weights, an intercept, a delta, meet for some kind
 MORE = [
     (DPLogisticRegression(perturbation="output", alpha=1.0, data_norm_l1=1.0, **BINARY), None),
-    (DPLogisticRegression(norm="l1", data_norm=3.0, data_norm_l1=4.0, **BINARY), None),
-    (DPLinearSVC(data_norm_l1=1.0, fit_intercept=False, alpha=1.0, **BINARY), None),
+    (DPLinearSVC(max_sample_weight=5.0, alpha=0.5, norm="l1", **BINARY), None),
     (DPLogisticRegression(classes=["no", "perhaps", "yes"], alpha=0.1), None),
     (DPLogisticRegression(max_sample_weight=0.5, class_weight={0: 0.1, 1: 8.0}, **BINARY), None),
-    (DPLinearSVC(max_sample_weight=5.0, alpha=0.5, norm="l1", **BINARY), None),
-    (DPPoissonRegressor(max_sample_weight=3.0, alpha=0.1, target_bound=10.0), None),
-    (DPHuberRegressor(target_range=(-1.0, 1.0), perturbation="output", max_sample_weight=9.0), None),
-    (DPLinearSVC(fit_intercept=False, classes=[0, 1, 2], perturbation="output"), None),
     (DPPoissonRegressor(norm="l1", data_norm_l1=1.2, alpha=0.5, target_bound=10.0), None),
-    (DPPoissonRegressor(data_norm=0.5, target_bound=3.0, fit_intercept=False), None),
-    (DPHuberRegressor(target_range=(-1.0, 1.0), perturbation="output", norm="l1", alpha=0.5), None),
-    (DPHuberRegressor(target_range=(-3.0, 0.0), data_norm=0.5, fit_intercept=False), None),
+    (
+        DPPoissonRegressor(data_norm=0.5, target_bound=3.0, fit_intercept=False, max_sample_weight=3.0),
+        None,
+    ),
+    (DPHuberRegressor(target_range=(-1.0, 1.0), perturbation="output", max_sample_weight=9.0), None),
     (DPRidge(norm="l2", fit_intercept=False, data_norm=2.0, target_range=(-1, 1)), None),
     (DPRidge(norm="l2", delta=1e-6, target_range=(-5.0, 5.0)), None),
     # Gaussian noise, or with few columns not
-    (DPLogisticRegression(delta=0.01, alpha=0.1, **BINARY), WIDE),
     (DPLinearSVC(delta=0.01, perturbation="output", alpha=0.5, classes=[0, 1, 2]), WIDE),
-    (DPPoissonRegressor(delta=0.01, alpha=0.5, target_bound=10.0), WIDE),
-    (DPHuberRegressor(delta=0.01, alpha=0.5, target_range=(-1.0, 1.0)), WIDE),
+    (
+        DPHuberRegressor(
+            delta=0.01, alpha=0.5, target_range=(-3.0, 0.0), data_norm=0.5, fit_intercept=False
+        ),
+        WIDE,
+    ),
     (DPRidge(perturbation="output", alpha=1.0, norm="l2", coef_bound=0.5, target_range=(-1, 1)), None),
     (DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, noise="discrete_laplace"), CELLS),
-    (DPBoundsScaler(tail=0.2), None),
 ]
 
 
