@@ -696,7 +696,8 @@ def fit_and_score(model, X, y):
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
 def test_a_twin_is_lenient(backend, data):
     with dpselect.config_context(strict=True):
-        fit_on_folds(ForgetsTheLedger(), data)
+        found = fit_on_folds(ForgetsTheLedger(), data, return_estimator=True)
+    assert all(hasattr(model, "privacy_") for model in found["estimator"])
 
 
 def is_strict():

@@ -355,13 +355,9 @@ def test_rows_beyond_memory_belong_to_persons_alike(name, tmp_path):
         (chunks(X, 3), chunks(y, 1), chunks(IDS, 1)),
         (chunks(X, 3), y, IDS.tolist()),
     ]
-    try:
-        import dask.array as da
-    except ImportError:
-        pass
-    else:
-        lazy = [da.from_array(part, chunks=(100, *part.shape[1:])) for part in (X, y, IDS)]
-        ways += [tuple(lazy), (*lazy[:2], IDS), (X, y, lazy[2])]
+    da = pytest.importorskip("dask.array")
+    lazy = [da.from_array(part, chunks=(100, *part.shape[1:])) for part in (X, y, IDS)]
+    ways += [tuple(lazy), (*lazy[:2], IDS), (X, y, lazy[2])]
     for rows, labels, ids in ways:
         assert model.fit(rows, labels, groups=ids).coef_ == pytest.approx(expected, rel=1e-9)
 

@@ -314,13 +314,9 @@ def test_records_beyond_memory_are_weighted_alike(name, tmp_path):
         (chunks(X, 3), chunks(y, 1), chunks(weight, 1)),
         (chunks(X, 3), y, weight),
     ]
-    try:
-        import dask.array as da
-    except ImportError:
-        pass
-    else:
-        lazy = [da.from_array(part, chunks=(100, *part.shape[1:])) for part in (X, y, weight)]
-        ways += [tuple(lazy), (lazy[0], y, weight)]
+    da = pytest.importorskip("dask.array")
+    lazy = [da.from_array(part, chunks=(100, *part.shape[1:])) for part in (X, y, weight)]
+    ways += [tuple(lazy), (lazy[0], y, weight)]
     for rows, labels, weights in ways:
         found = model.fit(rows, labels, sample_weight=weights).coef_
         assert found == pytest.approx(expected, rel=1e-9)
