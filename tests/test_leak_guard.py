@@ -101,7 +101,8 @@ def test_a_model_that_was_fitted_stays_as_it_was(data):
 
 
 def test_without_privacy_labels_are_no_leak(data):
-    says_nothing(lambda: DPLogisticRegression(float("inf")).fit(*data))
+    model = says_nothing(lambda: DPLogisticRegression(float("inf")).fit(*data))
+    assert model.privacy_.epsilon == float("inf")
 
 
 def test_no_other_default_learns_from_the_records():
@@ -221,7 +222,8 @@ def test_steps_that_learn(step, data):
 
 
 def test_steps_that_cannot_be_seen(data):
-    says_nothing(lambda: make_pipeline(StandardScaler(), clone(MODEL)).fit(*data))
+    model = says_nothing(lambda: make_pipeline(StandardScaler(), clone(MODEL)).fit(*data))
+    assert hasattr(model[-1], "privacy_")
 
 
 def test_a_search_over_nothing_is_the_checked_fit(data):

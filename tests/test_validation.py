@@ -105,6 +105,7 @@ def test_numbers_of_low_precision_do_not_round_the_noise(estimator, odd):
 
 @pytest.mark.parametrize("kind", [DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge])
 def test_choices_are_those_of_the_signature(kind):
+    checked = []
     for name, hint in get_type_hints(kind.__init__).items():
         if get_origin(hint) is Literal:
             check = kind.parameter_checks[name]
@@ -114,3 +115,5 @@ def test_choices_are_those_of_the_signature(kind):
                 check(name, "another")
             offered = str(refused.value).partition("write one of ")[2].rstrip(".").split(", ")
             assert sorted(offered) == sorted(map(repr, get_args(hint)))
+            checked.append(name)
+    assert checked

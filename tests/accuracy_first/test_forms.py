@@ -59,6 +59,7 @@ def test_noise_is_correlated_along_a_path_and_independent_when_fresh(noise, how)
 @every_noise
 def test_same_stream_same_noise(noise, how):
     one, other, third = (draws(noise, how, seed) for seed in (2, 2, 3))
+    assert len(one) == 3
     for (_, a, _), (_, b, _), (_, c, _) in zip(one, other, third):
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()

@@ -672,7 +672,7 @@ def test_searches_in_threads_are_those_in_turn():
     methods = ("above_threshold", "doubling")
     jobs = [(i, e, m) for i in range(3) for e in (RIDGE, OUTPUT) for m in methods]
     together = Parallel(n_jobs=2, backend="threading")(delayed(fit)(*job) for job in jobs)
-    for job, coefficients in zip(jobs, together):
+    for job, coefficients in zip(jobs, together, strict=True):
         np.testing.assert_array_equal(fit(*job), coefficients)
 
 

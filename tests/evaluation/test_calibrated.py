@@ -144,9 +144,9 @@ def test_it_is_a_function_of_what_was_released(method):
             )
         }
     )
-    for one, other in zip(
-        calibrated(MODEL, NOISY, method=method).curve_, calibrated(MODEL, again, method=method).curve_
-    ):
+    curves = [calibrated(MODEL, each, method=method).curve_ for each in (NOISY, again)]
+    assert len(curves[0]) > 0
+    for one, other in zip(*curves, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

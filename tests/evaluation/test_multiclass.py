@@ -137,7 +137,8 @@ def test_intervals_cover(m, epsilon):
 
 
 def test_noise_that_is_longer_than_stated_is_caught():
-    assert all(covered < 0.91 for _, told, covered in coverage(5000, 0.3, 2.0) if told > 0.5)
+    found = [covered for _, told, covered in coverage(5000, 0.3, 2.0) if told > 0.5]
+    assert found and max(found) < 0.91
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,9 @@ class Levels:
 
 @cache
 def levels_of(name, how, seed=0):
-    return Levels(name, how, seed)
+    found = Levels(name, how, seed)
+    assert len(found.models) == len(LEVELS) == len(found.noises or found.units)
+    return found
 
 
 # ---- each model is the documented function of its noise
@@ -204,13 +206,14 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
     monkeypatch.setattr(Statistics, "of", classmethod(recorded))
     found = Levels(name, how)
     model, noisy = found.model, seen[-len(LEVELS) :]
+    assert len(noisy) == len(LEVELS)
     gram, moment = reference.ridge_statistics(model, found.X, found.y)
     norm = "l2" if how == "brownian" else reference.ridge_norm(model, P)
     scales = reference.statistic_scales(clone(model).set_params(norm=norm, epsilon=1.0), P)
     upper = np.nonzero(np.triu(scales))
     bounds = np.array([model.data_norm] * P + [1.0, reference.ridge_target(model)[1]])
     units = np.outer(bounds, bounds)[upper] / N
-    for noise, (found_gram, found_moment) in zip(found.noises, noisy):
+    for noise, (found_gram, found_moment) in zip(found.noises, noisy, strict=True):
         apart = np.zeros_like(scales)
         apart[:-1, :-1] = found_gram - gram
         apart[:-1, -1] = found_moment - moment

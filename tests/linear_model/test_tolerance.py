@@ -321,7 +321,7 @@ def test_the_public_choice_of_alpha_is_never_refused(loss, perturbation):
         for d in (1, 2, 10, 30, 100, 1000, 10_000):
             for epsilon in (1e-3, 0.1, 1.0, 10.0):
                 alpha = public_alpha(loss, perturbation, n, d, math.sqrt(2), epsilon)
-                calibrate(
+                scales = calibrate(
                     perturbation,
                     loss,
                     n_samples=n,
@@ -331,6 +331,7 @@ def test_the_public_choice_of_alpha_is_never_refused(loss, perturbation):
                     epsilon=epsilon,
                     tol=1e-10,
                 )
+                assert scales.mu >= alpha
 
 
 def test_steps_are_finite_or_infinite_and_never_wrong():

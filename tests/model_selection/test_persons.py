@@ -137,6 +137,7 @@ def test_scores_are_means_over_persons(name):
     parts = Parts.from_splits(splits, X, IDS)
     persons = Weighted(y, None, IDS)
     (together,) = type(model).split_scores([trial], score, X, persons, parts).T
+    assert len(together) == len(splits) == 2
     for found, (train, test) in zip(together, splits):
         fitted = trial.fitted(*take_part(X, persons, train))
         each = [score(fitted, X[IDS == u], None if y is None else y[IDS == u]) for u in test]

@@ -118,6 +118,7 @@ def test_candidates_that_see_rows_differently_are_trained_apart(data):
     scores = evaluation.exact_scores(
         candidates, trials, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", progress=Progress()
     )
+    assert len(trials) == len(scores) == 16
     for (trial,), score in zip(trials, scores):
         model = trial.fitted(X[:2000], y[:2000])
         np.testing.assert_allclose(BrierScore()(model, X[2000:], y[2000:]), score, atol=1e-8)

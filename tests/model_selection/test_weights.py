@@ -129,6 +129,7 @@ def test_split_scores_are_those_of_models_alone(model, y, score):
     (found,) = (
         type(model).split_scores([one], score, X, Weighted(y, WEIGHT), Parts.from_splits(splits, X)).T
     )
+    assert len(found) == len(splits)
     for value, (train, test) in zip(found, splits):
         fitted = one.fitted(X[train], Weighted(y[train], WEIGHT[train]))
         assert value == pytest.approx(score(fitted, X[test], y[test]), abs=1e-9)

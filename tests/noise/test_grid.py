@@ -119,7 +119,9 @@ def test_eight_bits_and_a_tie_decide_as_64_bits_do():
     def without_ties(generator, limit):
         return digit(generator, limit >> 56 << 56)
 
-    for limit in _limits(np.array([1e-3, 0.7]), 8).ravel()[[0, 1, 4, 7, 8, 10, 13, 14]].tolist():
+    limits = _limits(np.array([1e-3, 0.7]), 8).ravel()[[0, 1, 4, 7, 8, 10, 13, 14]].tolist()
+    assert len(limits) == 8
+    for limit in limits:
         assert limit % 2**56 > 0
         assert values_that_give_a_1(digit, limit) == limit
         assert values_that_give_a_1(without_ties, limit) != limit
@@ -259,6 +261,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_numbers_that_would_give_no_noise_or_too_much_are_refused(name):
     sample, values = BAD[name]
+    assert len(values) > 0
     for value in values:
         with pytest.raises(ValueError, match=name):
             sample(value)

@@ -90,9 +90,12 @@ def test_sums_of_splits_are_exact(train):
     problem = DPRidge(target_range=(-1, 1)).problem()
     parts = Parts.from_splits([(np.flatnonzero(t), np.flatnonzero(~t)) for t in train.T], X)
     bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in parts.train_sizes])
+    assert len(bits_of) == train.shape[1]
     for bits in np.unique(bits_of):
         own = np.flatnonzero(bits_of == bits)
-        for j, found in zip(own, split_sums(Records(X, y, {}), parts, own, int(bits), problem)):
+        sums = [*split_sums(Records(X, y, {}), parts, own, int(bits), problem)]
+        assert len(sums) == len(own) > 0
+        for j, found in zip(own, sums):
             chosen = train[:, j]
             expected = outer_sums(Records(X[chosen], y[chosen], {}), int(bits), problem).places
             np.testing.assert_array_equal(found.places, expected)
