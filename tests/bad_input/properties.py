@@ -105,12 +105,12 @@ def check_error(error, names):
 def cases(n, **strategies):
     """Make a test of `n` cases from a check that returns "error" or "result".
 
-    The fast tests run a tenth of them. The test fails if fewer ran, or if nearly all ended in the
+    The fast tests run a fifth of them. The test fails if fewer ran, or if nearly all ended in the
     same way.
     """
 
     def decorate(check):
-        @pytest.mark.parametrize("n_cases", [n // 10, pytest.param(n, marks=pytest.mark.slow)])
+        @pytest.mark.parametrize("n_cases", [n // 5, pytest.param(n, marks=pytest.mark.slow)])
         def test(n_cases):
             ends = Counter()
 

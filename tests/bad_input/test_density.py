@@ -22,7 +22,7 @@ def use(density):
 
 
 @cases(
-    1200,
+    600,
     params=changes(
         epsilon=(
             1.0,
@@ -52,7 +52,7 @@ def test_fit(params, X, again):
     )
 
 
-@cases(200, X=tables())
+@cases(100, X=tables())
 def test_score_samples(X):
     found = attempt(lambda: FITTED.score_samples(X))
     if found.error is None:

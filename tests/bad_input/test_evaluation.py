@@ -23,7 +23,7 @@ ODD = (np.float16(0.3), np.float32(0.04), Fraction(1, 3), 1.0, 1e-9, float("inf"
 
 
 @cases(
-    600,
+    300,
     params=changes(
         model=MODELS,
         epsilon=ODD,
@@ -68,7 +68,7 @@ EVALUATION = evaluate(MODELS[1], ROWS, LABELS, epsilon=10.0)
 
 
 @cases(
-    200,
+    100,
     name=st.one_of(st.sampled_from(EVALUATION.metrics), junk()),
     threshold=st.one_of(st.floats(0, 1), junk()),
 )
@@ -86,7 +86,7 @@ GROUPED = evaluate(MODELS[2], ROWS, np.arange(40) % 3, epsilon=10.0, by=LABELS, 
 
 
 @cases(
-    200,
+    100,
     name=st.one_of(st.sampled_from(GROUPED.class_metrics), junk()),
     label=st.one_of(st.integers(0, 2), junk()),
     level=st.one_of(st.integers(0, 1), junk()),
@@ -101,7 +101,7 @@ def test_questions_of_classes_and_groups(name, label, level):
 
 
 @cases(
-    300,
+    150,
     params=changes(
         model=MODELS,
         evaluation=(EVALUATION, GROUPED, SURE),
@@ -132,7 +132,7 @@ FITTED = (
 
 
 @cases(
-    300,
+    150,
     params=changes(
         model=FITTED,
         epsilon=ODD,

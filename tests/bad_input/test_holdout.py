@@ -29,7 +29,7 @@ def same_lengths(kept):
 
 
 @cases(
-    700,
+    350,
     params=changes(**ANSWERS),
     train=records(LABELS_OR_NONE),
     held=records(LABELS_OR_NONE),
@@ -50,7 +50,7 @@ def test_thresholdout(params, train, held, again):
     )
 
 
-@cases(500, params=changes(step=(None, 1, *ODD)), data=records(LABELS_OR_NONE), again=st.booleans())
+@cases(250, params=changes(step=(None, 1, *ODD)), data=records(LABELS_OR_NONE), again=st.booleans())
 def test_ladder(params, data, again):
     return check_fit(
         Ladder(),
@@ -95,7 +95,7 @@ FUNCTIONS = st.one_of(
 )
 
 
-@cases(500, function=FUNCTIONS, ladder=st.booleans())
+@cases(250, function=FUNCTIONS, ladder=st.booleans())
 def test_queries(function, ladder):
     # training records are not protected: only the holdout set has secrets, and no training errors
     held = np.where(ROWS == ROWS.min(), SECRET, ROWS)
@@ -119,7 +119,7 @@ def test_queries(function, ladder):
 
 
 @cases(
-    150,
+    75,
     params=changes(
         **ANSWERS,
         n_features_to_select=(1, 2, np.int8(1)),

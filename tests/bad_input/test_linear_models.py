@@ -33,7 +33,7 @@ def predict(model):
 
 
 @cases(
-    2000,
+    1000,
     kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
     params=changes(
         **SHARED | TWO_NORMS | DELTA,
@@ -61,7 +61,7 @@ def test_classifiers(kind, params, data, again):
 
 
 @cases(
-    1500,
+    750,
     params=changes(
         **SHARED,
         perturbation=("covariance", "objective", "output"),
@@ -85,7 +85,7 @@ def test_ridge(params, data, again):
 
 
 @cases(
-    1000,
+    500,
     params=changes(
         **SHARED | TWO_NORMS | DELTA,
         perturbation=("objective", "output"),
@@ -116,7 +116,7 @@ def test_huber(params, data, again):
 
 
 @cases(
-    300,
+    150,
     model=st.sampled_from(
         [
             kind.fit(ROWS, LABELS)

@@ -27,7 +27,7 @@ STATES = st.one_of(st.just(0), st.just(None), st.just(0), junk())
 
 
 @cases(
-    800,
+    400,
     name=st.sampled_from(["noisy_argmax", "exponential_mechanism", "exponential_noise_scales"]),
     scores=SCORES,
     sensitivities=SENSITIVITIES,
@@ -53,7 +53,7 @@ def test_selection(name, scores, sensitivities, epsilon, state):
 
 
 @cases(
-    300,
+    150,
     state=st.one_of(
         junk(),
         st.integers(-10, 2**80),
@@ -119,7 +119,7 @@ def arguments(name):
 SHAPES = ("shape", "n_vectors", "dimension")
 
 
-@cases(900, drawn=st.one_of(*map(arguments, LAWS)), seed=st.integers(0, 99))
+@cases(450, drawn=st.one_of(*map(arguments, LAWS)), seed=st.integers(0, 99))
 def test_noise(drawn, seed):
     name, given = drawn
     found = attempt(lambda: getattr(noise, name)(noise.as_generator(seed), **given))
@@ -153,7 +153,7 @@ def mean(records):
 
 
 @cases(
-    150,
+    75,
     params=changes(
         delta=(0.0, 0.5, np.float16(0.1)),
         n_trials=(100, np.int16(120)),
@@ -195,7 +195,7 @@ def test_epsilon_lower_bound(params):
 
 
 @cases(
-    300,
+    150,
     params=changes(
         n_samples=(1, 5, np.int8(5)),
         bound=(None, 0.1, np.float16(0.5), Fraction(1, 3)),

@@ -38,7 +38,7 @@ def within(step):
 
 
 @cases(
-    700,
+    350,
     params=changes(
         bounds=(
             (0, 1),
@@ -65,7 +65,7 @@ def test_bounded_scaler(params, X, again):
 
 
 @cases(
-    700,
+    350,
     params=changes(
         norm=("l1", "l2"),
         bound=(1.0, np.float16(0.3), np.int8(3), Fraction(1, 3), 1e-300, 5e-324, 1e308),
@@ -78,7 +78,7 @@ def test_norm_clipper(params, X, again):
 
 
 @cases(
-    700,
+    350,
     params=changes(
         epsilon=(1.0, np.float16(1e-5), np.float32(3.0), Fraction(1, 3), 1e-9, float("inf")),
         tail=(0.1, np.float16(0.1), Fraction(1, 10), 0.49),
@@ -138,7 +138,7 @@ def encode(step):
 
 
 @cases(
-    1000,
+    500,
     params=changes(
         schema=(BOTH, (0, 1), ["0", "1"], {"b": (0, 1), "a": ["0", "1"]}, PublicSchema(BOTH)),
         expansion=("linear", 1, np.int8(3), 5, "auto", 2.0, 0, -1, True),
@@ -169,7 +169,7 @@ def test_table_encoder(params, X, again):
 
 
 @cases(
-    1000,
+    500,
     entries=st.lists(st.one_of(st.sampled_from(ENTRIES), st.sampled_from(ENTRIES), junk()), max_size=3),
     whole=st.one_of(st.none(), st.none(), st.none(), junk()),
 )
@@ -184,7 +184,7 @@ def test_public_schema(entries, whole):
 
 
 @cases(
-    300,
+    150,
     step=st.sampled_from(
         [
             BoundedScaler((0, 1)).fit(ROWS),
@@ -237,7 +237,7 @@ STEPS = [
 
 
 @cases(
-    500,
+    250,
     steps=st.lists(st.one_of(st.sampled_from(STEPS), st.sampled_from(STEPS), junk()), max_size=4),
     whole=st.one_of(st.none(), st.none(), st.none(), junk(), st.sampled_from(STEPS)),
     trusted=st.one_of(

@@ -88,7 +88,7 @@ def spent(search):
 
 
 @cases(
-    450,
+    225,
     start=st.sampled_from(
         [
             *(
@@ -173,7 +173,7 @@ LEVELS = {"epsilon": [0.5, 8.0, 5000.0]}
 
 
 @cases(
-    400,
+    200,
     start=st.sampled_from(
         [
             *(
@@ -259,7 +259,7 @@ SHAPES = st.one_of(st.sampled_from([1, 2, np.int8(100), 30]), junk())
 
 
 @cases(
-    300,
+    150,
     search=st.sampled_from(
         [
             StabilityGridSearchCV(LOGISTIC, ALPHAS),

@@ -43,7 +43,7 @@ def check_loss(loss):
 
 
 @cases(
-    1000,
+    500,
     params=changes(
         epsilon=(0.0, 0.5, 1, np.float16(0.3), Fraction(1, 3), float("inf"), 1.0),
         delta=(0.0, 0.5, 1),
@@ -72,7 +72,7 @@ def test_loss(params):
 
 
 @cases(
-    600,
+    300,
     how=st.sampled_from([PrivacyLoss.sequential, PrivacyLoss.parallel]),
     losses=st.one_of(
         st.lists(st.sampled_from(LOSSES[:5]), max_size=4),
@@ -93,7 +93,7 @@ def test_composition(how, losses, more):
 
 
 @cases(
-    500,
+    250,
     make=st.one_of(
         st.builds(
             lambda params: (metrics.RampScore, params),
@@ -139,7 +139,7 @@ SCORED = [
 ]
 
 
-@cases(700, scored=st.sampled_from(SCORED), data=records({**GOOD_LABELS, **NUMBERS}))
+@cases(350, scored=st.sampled_from(SCORED), data=records({**GOOD_LABELS, **NUMBERS}))
 def test_scores(scored, data):
     score, model = scored
     found = attempt(lambda: score(model, *data))
