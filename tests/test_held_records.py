@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from dpselect.records.held_out import HeldRecords
+from dpselect.records.held_records import HeldRecords
 
 X = np.arange(12.0).reshape(6, 2) + 0.123456789
 Y = np.arange(6)

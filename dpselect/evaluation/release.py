@@ -26,7 +26,7 @@ from ..noise import (
 )
 from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
-from ..records.held_out import HeldRecords
+from ..records.held_records import HeldRecords
 from ..records.persons import adjacency_of, cell_counts, check_one_label_a_row
 from ..records.records import as_targets, one_label_a_row, public_classes
 from ..records.training import (

@@ -18,7 +18,7 @@ from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from ..noise.generators import RandomState
-from ..records.held_out import HeldRecords
+from ..records.held_records import HeldRecords
 from ..records.persons import Persons, check_one_label_a_row, check_weighs_persons
 from ..records.records import Weighted, numeric_rows, one_label_a_row, split_groups, take_part
 from ..utils.type_aliases import CrossValidation, Estimator, MatrixLike

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.estimator import ReleaseMixin
 from ..ledger import spending
-from ..records.held_out import HeldRecords
+from ..records.held_records import HeldRecords
 from ..records.persons import adjacency_of
 from ..utils.type_aliases import MatrixLike
 from ..utils.validation import check_number

@@ -17,7 +17,7 @@ from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
-from ..records.held_out import HeldRecords
+from ..records.held_records import HeldRecords
 from ..records.persons import check_weighs_persons
 from ..utils.type_aliases import Estimator, MatrixLike
 from ..utils.validation import check_number

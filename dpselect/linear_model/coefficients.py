@@ -27,7 +27,7 @@ from ..noise.generators import RandomState
 from ..preprocessing import TableEncoder
 from ..preprocessing.pipeline_check import check_pipeline_privacy
 from ..preprocessing.table_form import read_form
-from ..records.held_out import HeldRecords
+from ..records.held_records import HeldRecords
 from ..records.persons import adjacency_of
 from ..records.records import Weighted, check_weights, numeric_rows
 from ..records.training import holds_training_records, uncounted_loss_note

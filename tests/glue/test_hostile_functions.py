@@ -16,7 +16,7 @@ from dpselect import Ladder, SeededNoiseWarning, Thresholdout, ThresholdoutFeatu
 from dpselect.metrics import RampScore
 from dpselect.metrics.scores import SCORES, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
-from dpselect.records.held_out import HeldRecords
+from dpselect.records.held_records import HeldRecords
 from tests.marks import slow_but
 
 INF, NAN, SECRET = float("inf"), float("nan"), 98765.4321

@@ -21,7 +21,7 @@ from dpselect.linear_model import coefficients
 from dpselect.linear_model.coefficient_fits import fits_of
 from dpselect.linear_model.coefficient_intervals import upper
 from dpselect.noise import root_stream
-from dpselect.records.held_out import HeldRecords
+from dpselect.records.held_records import HeldRecords
 from dpselect.records.persons import adjacency_of
 from tests.marks import slow_but
 

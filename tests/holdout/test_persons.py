@@ -17,7 +17,7 @@ from dpselect import (
 from dpselect.holdout.thresholdout import both_scores
 from dpselect.metrics import AccuracyScore
 from dpselect.noise import root_stream
-from dpselect.records.held_out import HeldRecords
+from dpselect.records.held_records import HeldRecords
 
 HOLDOUT_PERSON = "replace all rows of one holdout person"
 RNG = np.random.default_rng(0)
