@@ -88,7 +88,7 @@ def loss_of_one_record(model, epsilon=1.0):
 
 
 class Unconverted(PrivateModel):
-    def _share(self, epsilon):
+    def _part(self, epsilon):
         return epsilon, self.delta
 
 
