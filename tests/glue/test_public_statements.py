@@ -215,9 +215,9 @@ def test_what_is_stated_is_the_same_for_all_records_of_one_shape(row, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_what_is_stated_is_the_same_in_many_settings(part, tmp_path):
-    rows, fitted = configurations(6)[part::8], 0
+    rows, fitted = configurations(3)[part::4], 0
     for number, row in enumerate(rows):
         folder = tmp_path / str(number)
         folder.mkdir()
