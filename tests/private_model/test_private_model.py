@@ -5,6 +5,7 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
@@ -53,6 +54,39 @@ def records(n=200, seed=0, p=2):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, p))
     return X, (X[:, 0] > 0).astype(int)
+
+
+class TakesAnything(SignedSum):
+    """A model whose own checks let gaps and infinite values pass."""
+
+    def fit(self, X, y):
+        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        return super().fit(np.nan_to_num(rows, posinf=0.0, neginf=0.0), y)
+
+
+def check_gaps_are_refused(form):
+    model = declared(estimator=TakesAnything())
+    X, y = records()
+    model.fit(form(X), y)
+    for bad in (np.nan, np.inf):
+        rows = X.copy()
+        rows[3, 1] = bad
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            model.fit(form(rows), y)
+
+
+FORMS = [np.asarray, np.float32, pd.DataFrame, sparse.csr_matrix, sparse.csc_array]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gaps_are_refused_whatever_the_model_takes(form):
+    check_gaps_are_refused(form)
+
+
+def test_gaps_that_only_the_model_checks_are_caught(monkeypatch):
+    monkeypatch.setattr(PrivateModel, "_refuse_gaps", lambda self, X: None)
+    with pytest.raises(pytest.fail.Exception):
+        check_gaps_are_refused(sparse.csr_matrix)
 
 
 # What the model is given
