@@ -31,12 +31,12 @@ class Budget:
 
     @property
     def remaining(self) -> float:
-        """What is left: with what is spent it adds up to no more than the total, rounded once."""
+        """Remaining epsilon: with the spent part it adds up to no more than the total, rounded once."""
         return remainder(self.total, [loss.epsilon for loss in self.spent]) if self.spent else self.total
 
     @property
     def steps_epsilon(self) -> float:
-        """What is spent."""
+        """Spent epsilon."""
         return math.fsum(loss.epsilon for loss in self.spent)
 
     def spend(self, losses: Iterable[PrivacyLoss]) -> "Budget":
@@ -52,7 +52,7 @@ class Budget:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """How the budget is divided, in words; nothing if no part of it is spent."""
+        """Description of how the budget is divided; empty if no part of it is spent."""
         if not self.spent:
             return ()
         return (

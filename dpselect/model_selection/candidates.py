@@ -27,7 +27,7 @@ OWNED = ("epsilon", "random_state")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of the grid; frozen, so that a change gives a new candidate.
+    """Point of the grid; frozen, so that a change gives a new candidate.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Candidate:
         return self.estimator[:-1] if pipeline and len(self.estimator.steps) > 1 else None
 
     def belongs_to_model(self, name):
-        """Tell whether a parameter of the grid is one of the model's."""
+        """Return whether a parameter of the grid is one of the model's."""
         pipeline = isinstance(self.estimator, Pipeline)
         return not pipeline or name.startswith(f"{self.estimator.steps[-1][0]}__")
 
@@ -126,7 +126,7 @@ class Candidate:
 
     @property
     def n_problems(self):
-        """One-vs-rest problems of the model: 1 for two classes, else their number."""
+        """Number of one-vs-rest problems: 1 for two classes, else the number of classes."""
         return n_problems(self.model)
 
     def shape(self, n_samples):
@@ -216,7 +216,7 @@ def make_candidates(
 
 
 def _bound(pipeline, params):
-    """Let the rows of the model be bounded as the encoder of this candidate makes them."""
+    """Bound the rows of the model by the norms of this candidate's encoder."""
     pipeline.bound()
     owned = {f"{pipeline.steps[-1][0]}__{name}": "reads from its encoder" for name in BOUNDS}
     owned[f"{pipeline.steps[-2][0]}__{TOLD}"] = "writes from public numbers"

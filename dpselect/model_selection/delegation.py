@@ -1,4 +1,4 @@
-"""What searches share, and what a fitted one hands on to the estimator it chose."""
+"""Methods that searches share, and those that a fitted search passes on to the chosen estimator."""
 
 import re
 from collections.abc import Callable

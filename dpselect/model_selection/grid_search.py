@@ -358,7 +358,7 @@ class StabilityGridSearchCV(
         example: MatrixLike | None = None,
         persons: bool = False,
     ) -> SelectionPlan:
-        """Say what would be spent on what, and what a selection could detect.
+        """Plan what would be spent on what, and what a selection could detect.
 
         From public numbers, before any data is read.
 

@@ -45,7 +45,7 @@ class ToLearn:
 
     @property
     def messages(self):
-        """How a plan treats them, in words."""
+        """Description of how a plan treats them."""
         return tuple(
             f'{name}="auto" is learned first; what is said here is about a public guess of it.'
             for name, release in self.releases.items()

@@ -1,4 +1,4 @@
-"""What a selection can detect, from public numbers, before any data is read."""
+"""Plans of selections and what they can detect, from public numbers, before any data is read."""
 
 import math
 import re
@@ -40,7 +40,7 @@ class PublicResults(dict[str, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionPlan:
-    """What a search is about to spend, and the noise of its selection beside the scores' span.
+    """Plan of a search: what it spends, and the noise of its selection beside the scores' span.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class SelectionPlan:
 
 @dataclass(frozen=True)
 class PlannedStrategy:
-    """What a strategy would spend on a search, and what it could detect.
+    """Plan of one strategy for a search, for comparison.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ def with_steps(plan, budget):
 
 
 def too_few_records(candidates, n_samples, epsilon):
-    """Say that little, or nothing, can be learned, if there are too few records. Found by experiment."""
+    """Return a message if there are too few records to learn from; the threshold is empirical."""
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
     models = {type(candidate.model): candidate.model for candidate in candidates}

@@ -23,7 +23,7 @@ from .splits import Halves
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """All that is public of a search before one of its stages; a change gives a new problem.
+    """Public description of a search before one of its stages; a change gives a new problem.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def open_records(
 def planned_problem(
     problem: SearchProblem, n_samples: Any, n_features: Any, n_classes: Any, example: Any
 ) -> SearchProblem:
-    """Return the problem with what a plan is told of records that nobody has seen."""
+    """Return the problem for a plan of records that nobody has seen."""
     n_samples, n_features, n_classes, example = dummy_records(n_samples, n_features, n_classes, example)
     classes = np.arange(n_classes)
     return replace(

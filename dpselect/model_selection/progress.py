@@ -1,4 +1,4 @@
-"""How far a search is, in public facts: which step, which candidates, and how many are left.
+"""Progress of a search in public facts: which step, which candidates, and how many are left.
 
 Never how long something took, nor how many passes a solver made: both depend on the records. Models do
 not tell of their training: "random_stopping" must not tell how many it trains.
@@ -21,7 +21,7 @@ except ImportError:
 
 
 def with_callbacks(fit: Function) -> Function:
-    """Decorate the `fit` of a search: scikit-learn's callbacks, if it has any, are told of it."""
+    """Decorate the `fit` of a search so that scikit-learn's callbacks are called."""
     return _with_callbacks(fit)
 
 
@@ -63,7 +63,7 @@ class Progress:
             root.call_on_fit_task_end(estimator=self._search)
 
     def step(self, what):
-        """Tell that a step begins, which public numbers say."""
+        """Report that a step begins; which steps there are follows from public numbers."""
         self._say(what)
         if self._root is not None:
             self._begin(self._root, what, 0).call_on_fit_task_end(estimator=self._search)

@@ -28,7 +28,7 @@ from .private_steps import last_private, last_step
 
 
 def check_evaluation(search, models=()):
-    """Refuse a share that leaves nothing, or models of which nothing can be told."""
+    """Refuse a fraction that leaves nothing, or models that cannot be evaluated."""
     if search.evaluation is None:
         return
     check_number(
@@ -78,7 +78,7 @@ def cells_before(model, n_classes):
 
 @dataclass(frozen=True)
 class SetAside:
-    """Which records train, and which ones are set aside; nothing is if there is no share.
+    """Split of the records into those that train and those that are set aside, if any are.
 
     Attributes
     ----------

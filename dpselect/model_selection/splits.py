@@ -123,7 +123,7 @@ def disjoint_parts(splits):
 
 
 class Folds(Sequence):
-    """The splits of a KFold with a seed, made once they are asked for: some strategies never do.
+    """Splits of a KFold with a seed, made on first access: some strategies need none.
 
     They are those of its `split`, whose arrays would take more memory than all that follows.
     """
@@ -151,7 +151,7 @@ class Folds(Sequence):
 
 
 class Halves(Sequence):
-    """One split into two halves, for dummy records, made where it is asked for."""
+    """Split of dummy records into two halves, made on access."""
 
     def __init__(self, n_samples):
         self.n_samples = n_samples

@@ -48,7 +48,7 @@ class Released:
 
 
 class Stage(ABC):
-    """One step of a search; a plan and a fit are two folds of the same list of stages."""
+    """Stage of a search; a plan and a fit are two folds of the same list of stages."""
 
     @abstractmethod
     def price(self, problem: SearchProblem) -> list[Price]:
@@ -242,7 +242,7 @@ def _selection(problem, n_samples, epsilon):
 
 
 def ignored_scoring(search: Any, strategy: Strategy) -> tuple[str, ...]:
-    """Say that the score that was asked for does not choose, where that is so."""
+    """Return a message if the given score has no part in the choice."""
     if search.scoring is None or strategy.compares_scores:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What an accuracy-first search will pay, from public numbers alone."""
+"""Plans of accuracy-first searches, from public numbers alone."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .methods import METHODS, Static
 
 @dataclass(frozen=True)
 class MethodPlan:
-    """What one method is expected to pay.
+    """Expected price of one method.
 
     Attributes
     ----------

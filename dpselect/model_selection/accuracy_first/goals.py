@@ -1,4 +1,4 @@
-"""What is asked of a score on held-out records: a penalty of at most a target, or at least a target.
+"""Goals for a score on held-out records: a penalty of at most a target, or at least a target.
 
 Methods test whether a loss is at most its target. A penalty is such a loss. For a score that should be
 large it is by how much the score falls short, on a scale on which one record moves it by a known amount;
@@ -45,7 +45,7 @@ class Goal:
         return losses
 
     def told(self, slack):
-        """Say what the noise of the tests takes."""
+        """Return in words how much of the target the noise of the tests takes."""
         return slack_told(self.asked, slack)
 
 
@@ -83,7 +83,7 @@ def goal_of(score, target):
 
 
 def slack_told(target, slack):
-    """Say what the noise of the tests takes of a target that a loss may have at most."""
+    """Return in words how much of the target the noise of the tests takes."""
     return (
         f"The noise of the tests may take {slack:.3g} of the target: count on a model that is found "
         f"only if models reach {target - slack:.4g}."

@@ -1,4 +1,4 @@
-"""The most that an accuracy-first search can spend, and the part of its grid that stays within it.
+"""Upper bound of an accuracy-first search, and the part of its grid that stays within it.
 
 A search that finds no model pays for its whole grid. So the grid ends early: at the last level at
 which the most that any outcome can cost is within a limit. All of it is public.
@@ -18,7 +18,7 @@ TIMES_EXPECTED = 8
 
 @dataclass(frozen=True)
 class Limit:
-    """How much a search may spend.
+    """Limit on what a search may spend.
 
     `steps` are what the steps before the model spend. `max_epsilon` is of all together; None is
     TIMES_EXPECTED times what the models and tests of a method are expected to cost, besides the steps.
@@ -47,7 +47,7 @@ class Limit:
         return math.fsum([*losses, method.expected(self.disjoint)])
 
     def allows(self, method):
-        """Tell whether no outcome of a method exceeds the limit."""
+        """Return whether no outcome of a method exceeds the limit."""
         if self.max_epsilon is not None:
             return self.at_most(method).epsilon <= self.max_epsilon
         rest = method.at_most(self.disjoint).epsilon

@@ -1,4 +1,4 @@
-"""What an accuracy-first search asks, how a method answers, and what the answer has cost."""
+"""Test of the models of an accuracy-first search, its methods, and the losses of their outcomes."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
@@ -18,7 +18,7 @@ from .goals import Goal
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the models, in public numbers.
+    """Test that a model has to pass, in public numbers.
 
     The grid `epsilons` increases. `absolute` tells whether the loss itself has a target, and not its
     excess over the least one; `slack` how far below the target the noise of the tests may push the
@@ -62,7 +62,7 @@ class Question:
 
 @dataclass
 class Outcome:
-    """What a method released: the levels that were read, their models, and the losses of the tests.
+    """Release of a method: the levels that were read, their models, and the losses of the tests.
 
     `accepted` tells whether the last model was found accurate enough. `answers` are noisy losses, where
     the method releases them, of the models whose indices are in `tested`.
@@ -82,7 +82,7 @@ class Outcome:
         return self.models[-1]
 
     def ask(self, loss, target, verification, stream):
-        """Tell whether the loss of the last model is small enough, by a noisy answer."""
+        """Return whether the loss of the last model is small enough, by a noisy answer."""
         self.accepted, answer = verify(loss, target, verification, stream)
         self.tests.append(verification.epsilon)
         self.answers.append(answer)
@@ -91,7 +91,7 @@ class Outcome:
 
 
 class Method(ABC):
-    """A way to find the smallest epsilon that is accurate enough; refuses what it does not serve.
+    """Method to find the smallest epsilon that is accurate enough; refuses what it does not serve.
 
     `prepare` sets `generating` and `testing`, the planned losses of the models and of the tests.
     """

@@ -328,7 +328,7 @@ class AccuracyFirstSearchCV(
         example: MatrixLike | None = None,
         persons: bool = False,
     ) -> AccuracyPlan:
-        """Say what each method is expected to pay, and the most that it can, before any data is read.
+        """Plan what each method is expected to pay, and the most that it can, before any data is read.
 
         Parameters
         ----------

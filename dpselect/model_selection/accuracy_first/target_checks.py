@@ -96,7 +96,7 @@ def check_steps_afforded(estimator, max_epsilon):
 
 
 def is_risk(criterion):
-    """Tell whether a criterion is the estimator's own risk, and not a score."""
+    """Return whether a criterion is the estimator's own risk, and not a score."""
     return isinstance(criterion, str) and criterion in RISKS
 
 

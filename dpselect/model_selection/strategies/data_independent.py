@@ -12,7 +12,7 @@ from .strategy import Choice, Strategy
 
 
 class DataIndependent(Strategy):
-    """Of candidates that differ in their regularisation only, the one that the rule prefers.
+    """Choose among candidates that differ in regularisation only, by a rule on public numbers.
 
     Each model has a `regularisation_cost`, the least of which is best for data of ordinary
     difficulty. The whole privacy loss trains the winner.
@@ -40,7 +40,7 @@ class DataIndependent(Strategy):
         )
 
     def dry_run(self):
-        """The rule has asked calibrations, which refuse what they do not hold for."""
+        """Fit the models that need it; the rule's calibrations have refused the others' parameters."""
         for candidate in needs_fit(self.problem.candidates):
             self.dry_run_candidate(candidate)
 
@@ -49,12 +49,12 @@ class DataIndependent(Strategy):
 
 
 def applies(candidates):
-    """Tell whether candidates differ in the regularisation of one kind of model only."""
+    """Return whether candidates differ in the regularisation of one kind of model only."""
     return len({c.but_for_alpha for c in candidates}) == 1 and has_costs(candidates)
 
 
 def has_costs(candidates):
-    """Tell whether the public rule is known for all models."""
+    """Return whether the public rule is known for all models."""
     # issubclass is faster than isinstance for runtime-checkable protocols, and models are of few classes
     return all(issubclass(kind, RanksRegularisation) for kind in {type(c.model) for c in candidates})
 
@@ -92,6 +92,6 @@ def _least_cost(problem, members, epsilon):
 
 
 def all_numbers(alphas):
-    """Tell whether all are finite numbers, which have an order."""
+    """Return whether all are finite numbers, which have an order."""
     numbers = all([issubclass(kind, Real) and kind is not bool for kind in set(map(type, alphas))])
     return numbers and all(map(math.isfinite, alphas))

@@ -41,7 +41,7 @@ def _but_for_numbers(candidate):
 
 
 def check_calibration(candidate, epsilon):
-    """Let a PrivateEstimator refuse its parameters, as its fit on two rows would."""
+    """Calibrate a PrivateEstimator, which refuses the parameters that its fit on two rows would."""
     model = candidate.model
     if isinstance(model, PrivateEstimator):
         n_columns = _listed_columns(model) or candidate.n_features or 1

@@ -131,7 +131,7 @@ class TrainedApart(HeldOut):
 
 
 class BudgetSplit(TrainedApart):
-    """All candidates are trained on the same records and share the privacy loss.
+    """Train all candidates on the same records, so that they share the privacy loss.
 
     Chaudhuri and Vinterbo 2013, section 5. With delta the shares are those of zero-concentrated
     differential privacy, which fall with sqrt(k) only.

@@ -17,7 +17,7 @@ from .strategy import Choice
 
 
 class PostProcessing(HeldOut):
-    """One release on the training part, post-processed in k ways; the validation part chooses."""
+    """Post-process one release on the training part in k ways; the validation part chooses."""
 
     name = "one_release"
 
@@ -72,7 +72,7 @@ class PostProcessing(HeldOut):
 
 
 def applies(candidates):
-    """Tell whether all candidates post-process one release."""
+    """Return whether all candidates post-process one release."""
     model = candidates[0].model
     free = model.post_processing_params if isinstance(model, PostProcesses) else ()
     return len(candidates) > 1 and all(

@@ -23,7 +23,7 @@ HEAD_START = 2.0
 
 
 class Stability(Strategy):
-    """One record moves each candidate's score by a certified amount, and a noisy argmax hides it.
+    """Choose by a noisy argmax that hides the certified amount by which one record moves each score.
 
     Chaudhuri and Vinterbo 2013, algorithms 1 and 2, and a head start for the regularisation that
     the public rule prefers. It reads public numbers only, so it costs nothing.

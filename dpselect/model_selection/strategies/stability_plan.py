@@ -79,7 +79,7 @@ def certificates(candidates, trials, score, sizes, epsilon, tail):
 
 
 def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, blur_of):
-    """Say in words what a selection can do, and what would fix one that cannot.
+    """Return messages on what a selection can detect, and what would fix one that cannot.
 
     blur_of(n_factor, epsilon_factor, some) returns the minimum detectable difference for that many times
     as many records and that many times the privacy loss, if only those candidates have sensitivities.

@@ -1,4 +1,4 @@
-"""What the strategies of a search share: the problem in public numbers, and the choice."""
+"""Base class of the strategies of a search, with their problem in public numbers and their choice."""
 
 import math
 from abc import ABC, abstractmethod
@@ -113,7 +113,7 @@ class Problem:
 
 @dataclass
 class Choice:
-    """What a strategy decided.
+    """Decision of a strategy.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Choice:
 
 
 class Strategy(ABC):
-    """A way to choose a candidate; a subclass is given to a search as its `strategy`.
+    """Base class of strategies; a subclass is given to a search as its `strategy`.
 
     It writes `choose`, and in `prepare` how it divides epsilon if the choice has a price. The search
     reserves `at_most` before it reads a record, trains what was chosen, and adds up what was spent. If
@@ -303,7 +303,7 @@ class Strategy(ABC):
         return dry_run_fit(candidate, self.training_epsilon, score)
 
     def plan(self) -> SelectionPlan:
-        """Say what will be spent, before any data.
+        """Plan what will be spent, before any data.
 
         Returns
         -------
