@@ -16,8 +16,10 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
+from dpselect.model_selection import Strategy
 from dpselect.model_selection.budget import Budget, steps_at_most
 from dpselect.model_selection.strategies.strategy import Problem
+from dpselect.noise import as_generator, root_stream
 from dpselect.preprocessing import DPBoundsScaler
 
 ALPHAS = [10.0**-j for j in range(5)]
@@ -117,3 +119,38 @@ def test_concentrated_shares_are_rounded_down(epsilon, delta, k, tmp_path):
         strategy="budget_split",
     )
     committed(search, tmp_path)
+
+
+class FailsAfterNoise(Strategy):
+    """Draws noise for a release, or for models that are only compared, and then fails."""
+
+    released = True
+
+    def choose(self, X, y, stream):
+        noise = stream.child("noise")
+        as_generator(noise.for_release() if self.released else noise).normal()
+        raise ArithmeticError
+
+
+class FailsAfterTrials(FailsAfterNoise):
+    released = False
+
+
+def spent_by(strategy, tmp_path, **params):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=2.0)
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy=strategy, **params
+    )
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(120, 2))
+    with ledger, pytest.raises(ArithmeticError):
+        search.fit(X, (X[:, 0] > 0).astype(int))
+    return ledger.spent()[0]
+
+
+@pytest.mark.parametrize("random_state", [None, root_stream(0)], ids=["fresh", "seeded"])
+def test_a_search_that_fails_after_noise_for_a_release_has_spent_it(tmp_path, random_state):
+    assert spent_by(FailsAfterNoise, tmp_path, random_state=random_state) == 1.0
+
+
+def test_noise_of_models_that_are_only_compared_is_no_release(tmp_path):
+    assert spent_by(FailsAfterTrials, tmp_path) == 0.0
