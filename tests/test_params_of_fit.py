@@ -227,3 +227,20 @@ def test_another_fit_goes_by_its_own_parameters():
     before = privacy_report(search, date=DAY)
     grid["tol"] = [1e-11]
     assert privacy_report(search, date=DAY) == before
+
+
+def check_post_processed(model):
+    other = model.post_process(alpha=0.5)
+    again = other.set_params(alpha=7.0).post_process()
+    assert again.alpha == 0.5
+    np.testing.assert_array_equal(again.coef_, other.coef_)
+    assert "| alpha | 0.5 |" in str(privacy_report(other))
+
+
+def test_a_post_processed_model_goes_by_its_own_parameters(monkeypatch):
+    model = clone(MODELS["ridge"]).fit(X, X[:, 0])
+    check_post_processed(model)
+    # broken variant: those of the fit that released the sums
+    monkeypatch.setattr(ridge, "keep_params", lambda model: None)
+    with pytest.raises(AssertionError):
+        check_post_processed(model)
