@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 import dpselect
 from dpselect import BudgetExceededError, CertificateError, PrivacyLedger, PrivacyLoss
+from dpselect.accounting.events import ChoiceEvent
 from dpselect.base.estimator import Trial
 from dpselect.mechanisms import noisy_argmax
-from dpselect.model_selection import Choice, Strategy
+from dpselect.model_selection import Choice, Strategy, stages
 from dpselect.model_selection.splits import disjoint_parts
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.rows import take_records
@@ -237,3 +238,38 @@ def test_a_strategy_that_divides_epsilon_by_what_was_learned_is_refused():
         search(kind, learning).fit(*records())
     with pytest.raises(CertificateError, match="public numbers"):
         search(ByTheNorm, learning).fit(*records())
+
+
+class TrainsTheWinner(HalfOnHeldOutRecords):
+    """Trains the model that it has chosen, and states both in one loss."""
+
+    def choose(self, X, y, stream):
+        choice = super().choose(X, y, stream)
+        winner = self.problem.candidates[choice.best]
+        model = clone(winner.model).set_params(epsilon=self.training_epsilon)
+        model.fit(winner.transform(X), y)
+        assert model.privacy_.event is not None
+        loss = PrivacyLoss.sequential([*choice.losses, model.privacy_], label="choice and model")
+        return Choice(choice.best, [loss], winner.with_steps(model))
+
+
+def parts_of(loss):
+    return [loss, *(inner for part in loss.parts for inner in parts_of(part))]
+
+
+def check_no_event_of_a_model():
+    model = clone(LOGISTIC).set_params(delta=1e-6)
+    # so many columns that Gaussian noise is the shorter one
+    X = np.random.default_rng(0).uniform(-0.1, 0.1, (3000, 60))
+    fitted = search(TrainsTheWinner, model, GRID, epsilon=2.0).fit(X, (X[:, 0] > 0).astype(int))
+    parts = parts_of(fitted.privacy_)
+    assert len(parts) > 2
+    assert all(loss.event is None or isinstance(loss.event, ChoiceEvent) for loss in parts)
+
+
+def test_which_mechanism_a_chosen_model_has_is_not_stated(monkeypatch):
+    """The records may have decided it, however deep in the statement it stands."""
+    check_no_event_of_a_model()
+    monkeypatch.setattr(stages, "without_events_of_models", lambda loss: loss)
+    with pytest.raises(AssertionError):
+        check_no_event_of_a_model()
