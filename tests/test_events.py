@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
+from sklearn.base import clone
 
 from dpselect import (
     DPLinearSVC,
@@ -281,3 +282,39 @@ def test_losses_of_fits_may_be_entered_by_hand_at_every_size(epsilon, delta, tmp
         n_events += loss.event is not None
         ledger.spend(loss.epsilon, loss.delta, event=loss.event)
     assert n_events > 0
+
+
+RADII = (0.03, 0.5, 1.0, 20.0)
+
+
+def check_event_at_any_radius(stated, model, shape):
+    """What is stated with a norm that was learned is no less than what a fit with any norm states."""
+    for radius in RADII:
+        true = clone(model).set_params(data_norm=radius).calibration(shape).event()
+        for epsilon in (0.3, 1.0, 2.0):
+            assert stated.profile(epsilon) >= (1 - 1e-9) * true.profile(epsilon), (radius, epsilon)
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("alpha", ["auto", 1e-6, 1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("base_rate", [None, 0.1])
+@pytest.mark.parametrize("persons", [False, True])
+def test_an_event_with_a_learned_norm_holds_for_any_norm(perturbation, alpha, base_rate, persons):
+    model = DPLogisticRegression(
+        1.0, classes=[0, 1], alpha=alpha, delta=1e-6, norm="l2", perturbation=perturbation
+    ).set_params(base_rate=base_rate)
+    shape = PublicShape(3000, 60, 1, persons)
+    noises = [clone(model).set_params(data_norm=radius).calibration(shape) for radius in RADII]
+    events = [noise.event(learned=True) for noise in noises]
+    assert all(event == events[0] for event in events)
+    if events[0] is not None:
+        check_event_at_any_radius(events[0], model, shape)
+
+
+def test_the_event_of_another_alpha_is_caught():
+    model = DPLogisticRegression(1.0, classes=[0, 1], delta=1e-6, norm="l2")
+    shape = PublicShape(3000, 60)
+    stated = model.calibration(shape).event(learned=True)
+    check_event_at_any_radius(stated, model, shape)
+    with pytest.raises(AssertionError):
+        check_event_at_any_radius(stated, model.set_params(alpha=1e-6), shape)

@@ -496,7 +496,7 @@ def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monk
 STAGES = {
     "reading": "dpselect._command_line.table_files._read_text",
     "planning": "dpselect._command_line.tasks.Task.plan",
-    "training": "dpselect.model_selection.grid_search.fit_for_release",
+    "training": "dpselect.model_selection.stages.fit_for_release",
     "committing": "dpselect.ledger.ledger.Reservation.commit",
     "saving": "dpselect._command_line.files.ModelFile.write_model",
     "writing": "dpselect._command_line.files.fsync",
