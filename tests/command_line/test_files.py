@@ -242,6 +242,15 @@ def test_a_twin_that_replaces_ledgers_is_caught(run, folder, ledger, monkeypatch
     assert {"l.ledger", "l.ledger-wal", "copy-wal"} <= {*found}
 
 
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_a_link_to_where_a_ledger_keeps_its_log_is_not_written(run, folder, ledger, ending):
+    for name, target in (("link.csv", ledger.name), ("free.csv", "nothing")):
+        (folder / name).symlink_to(f"{target}{ending}")
+    assert [is_ledger_file(folder / name) for name in ("link.csv", "free.csv")] == [True, False]
+    code, _, err = run("schema", "data.csv", "--output", "link.csv", "--force")
+    assert code == 2 and "ledger" in err and not (folder / f"{ledger.name}{ending}").exists()
+
+
 def test_a_ledger_that_appears_is_not_replaced_by_force(run, folder, ledger, monkeypatch):
     others_write(monkeypatch, "m.pkl", ledger.read_bytes())
     code, _, err = run(*FULL, *MODEL, "--force")
