@@ -273,6 +273,14 @@ def test_only_files_are_replaced(refused, folder):
     assert "cannot be written" in refused("schema", "data.csv", "--output", "/dev/null", "--force")
 
 
+@pytest.mark.parametrize("option", ["--save", "--report"])
+def test_a_link_to_nothing_is_a_file_before_anything_is_paid(refused, folder, ledger, option):
+    name = {"--save": "m.pkl", "--report": "m.json"}[option]
+    (folder / name).symlink_to("nothing")
+    assert "is there already" in refused(*FULL, "--ledger", ledger.name, option, name)
+    assert PrivacyLedger(ledger).spent() == (1.0, 0.0) and not (folder / "nothing").exists()
+
+
 # --- one file for two uses
 
 
