@@ -298,6 +298,7 @@ def test_a_link_to_nothing_is_a_file_before_anything_is_paid(refused, folder, le
         ([*FULL, "--report", "folder/../schema.json"], "--schema and --report"),
         ([*FULL, "--ledger", "new.md", "--report", "NEW.md"], "--ledger and --report"),
         ([*FULL, "--save", "m.pkl", "--report", "m.pkl"], "--save and --report"),
+        ([*FULL, "--save", "folder/m.pkl", "--report", "alias/m.pkl"], "--save and --report"),
         (["predict", "m.skops", "data.csv", "--output", "m.skops"], "MODEL and --output"),
         (["export", "m.skops", "--output", "M.skops"], "MODEL and --output"),
         (["report", "m.skops", "--ledger", "l.md", "--output", "l.md"], "--ledger and --output"),
@@ -311,6 +312,7 @@ def test_one_file_for_two_uses_is_refused_before_anything_is_read(
     refused, folder, monkeypatch, argv, said
 ):
     (folder / "folder").mkdir()
+    (folder / "alias").symlink_to("folder")
     (folder / "link.csv").symlink_to("data.csv")
     os.link(folder / "data.csv", folder / "hard.csv")
     before = contents(folder)

@@ -264,6 +264,37 @@ def test_a_part_that_another_one_with_its_number_replaces():
     assert models.foreign_part(packed(listed(harmless, loss, number=61))) is None
 
 
+ONE = listed(text(1, 10), loader="TupleNode", name="builtins.tuple", number=12)
+HOLDERS = {
+    "attribute": lambda found: part(
+        "ObjectNode", "dpselect.accounting.privacy_loss.PrivacyLoss", 57, content=named(61, a=found)
+    ),
+    "value of a dict": lambda found: named(61, a=found),
+    "item of a list": lambda found: listed(found, number=62),
+    "item of a tuple": lambda found: listed(found, loader="TupleNode", name="builtins.tuple", number=63),
+    "item of an array": lambda found: part(
+        "NdArrayNode", "numpy.ndarray", 64, type="json", content=[found], shape=ONE
+    ),
+    "shape of an array": lambda found: part(
+        "NdArrayNode", "numpy.ndarray", 65, type="json", content=[text(1, 66)], shape=found
+    ),
+    "data of a masked array": lambda found: part(
+        "MaskedArrayNode", "numpy.ma.MaskedArray", 67, content={"data": found, "mask": text(1, 68)}
+    ),
+    "mask of a masked array": lambda found: part(
+        "MaskedArrayNode", "numpy.ma.MaskedArray", 69, content={"data": text(1, 70), "mask": found}
+    ),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_foreign_part_is_found_wherever_it_is(holder):
+    for name in ("os.system", "builtins.eval"):
+        found = HOLDERS[holder](part("FunctionNode", name, 99))
+        assert models.foreign_part(packed(found)) == name
+    assert models.foreign_part(packed(HOLDERS[holder](text(1, 98)))) is None
+
+
 def test_a_call_that_has_the_name_of_a_type():
     """skops does not look at the names of these, or calls them with what the file says."""
     for name in ("numpy.clip", "dpselect.accounting.privacy_loss.PrivacyLoss"):
