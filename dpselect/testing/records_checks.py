@@ -42,8 +42,8 @@ def _paths(case, folder, data):
         for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
             yield kind.__name__, (kind(X), *y)
         twice = sparse.coo_array(X)
-        place = np.argsort(np.tile(twice.coords[0], 2), kind="stable")
-        halves = [np.tile(part, 2)[place] for part in (twice.data / 2, twice.coords[1])]
+        place = np.argsort(np.tile(twice.row, 2), kind="stable")
+        halves = [np.tile(part, 2)[place] for part in (twice.data / 2, twice.col)]
         starts = np.append(0, 2 * np.cumsum(np.count_nonzero(X, axis=1)))
         yield (
             "csr_array with entries that are stored in halves",
