@@ -30,7 +30,7 @@ from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
 from .plan import SelectionPlan, with_steps
 from .private_steps import steps_before
-from .problem import SearchProblem, open_records, planned_problem
+from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters
@@ -315,7 +315,7 @@ class StabilityGridSearchCV(
             STAGES,
             problem,
             most,
-            opened=lambda problem: open_records(problem, X, y, groups, weight),
+            opened=lambda problem: open_records(problem, read_records(X, y, groups, weight)),
             composed=partial(self._composed, most),
             evaluation_epsilon=lambda _: problem.budget.total,
         )

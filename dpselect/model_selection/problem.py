@@ -88,7 +88,7 @@ class SearchProblem:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise can be drawn again."""
+        """Seeded noise, which can be drawn again."""
         return is_seeded(self.search.random_state)
 
     @property
@@ -139,34 +139,23 @@ class SearchRecords:
         return Weighted.of(self.y, weight, self.person_of)
 
 
-def with_shape(problem: SearchProblem, X: Any, groups: Any) -> SearchProblem:
-    """Return the problem with the shape and the form of the records, which are public."""
-    return replace(
-        problem,
-        n_samples=n_rows(X) if groups is None else Persons.of(groups, X).n,
-        n_features=n_columns(X),
-        public=records_for_steps(problem.candidates, X)[1],
-    )
-
-
-def open_records(
-    problem: SearchProblem, X: Any, y: Any, groups: Any, weight: Any
-) -> tuple[SearchProblem, SearchRecords]:
-    """Return the problem with what is public of the records, and the records."""
+def read_records(X: Any, y: Any, groups: Any, weight: Any) -> SearchRecords:
+    """Return the records that a fit was given; neither labels nor weights are checked yet."""
     X, y = records_of(X, y, groups)
-    persons = None if groups is None else Persons.of(groups, X)
-    y, classes = learn_classes(problem.candidates, y, type(problem.search).__name__)
-    if weight is not None:
-        weight = check_weights(weight, X)
-    records = SearchRecords(X, y, weight, persons)
-    known = replace(
-        problem,
-        n_samples=records.n_samples,
-        n_features=n_columns(X),
-        classes=classes,
-        candidates=with_classes(problem.candidates, classes),
-    )
-    return known, records
+    return SearchRecords(X, y, weight, None if groups is None else Persons.of(groups, X))
+
+
+def with_shape(problem: SearchProblem, records: SearchRecords) -> SearchProblem:
+    """Return the problem with the number of records and of columns, which are public."""
+    return replace(problem, n_samples=records.n_samples, n_features=n_columns(records.X))
+
+
+def open_records(problem: SearchProblem, records: SearchRecords) -> tuple[SearchProblem, SearchRecords]:
+    """Return the problem with what is public of the records, and the records, checked."""
+    y, classes = learn_classes(problem.candidates, records.y, type(problem.search).__name__)
+    weight = records.weight if records.weight is None else check_weights(records.weight, records.X)
+    known = replace(problem, classes=classes, candidates=with_classes(problem.candidates, classes))
+    return with_shape(known, records), replace(records, y=y, weight=weight)
 
 
 def planned_problem(

@@ -20,13 +20,13 @@ from ...metrics import AccuracyScore, AtLeastScore, Score, get_score
 from ...noise.generators import RandomState, search_stream
 from ...utils.type_aliases import CrossValidation, Estimator, MatrixLike
 from ..budget import Budget, refuse_overspent
-from ..candidates import learn_classes, make_candidates, n_columns, seed_features, with_classes
+from ..candidates import make_candidates, n_columns, seed_features
 from ..delegation import SearchDelegationMixin
 from ..engine import price, release, upper_bound
-from ..exact_scores import names_the_example, records_of
+from ..exact_scores import names_the_example, records_for_steps
 from ..learned_first import without_optional_numbers
 from ..private_steps import last_step
-from ..problem import SearchProblem, open_records, planned_problem, with_shape
+from ..problem import SearchProblem, open_records, planned_problem, read_records, with_shape
 from ..progress import CallbackSupportMixin, with_callbacks
 from ..routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from ..set_aside import cells_before, check_evaluation, with_forecast
@@ -269,8 +269,9 @@ class AccuracyFirstSearchCV(
         price(STAGES, problem.dummy(1000))
         warn_if_seeded(self)
 
-        X, y = records_of(X, y, groups)
-        problem = with_shape(problem, X, groups)
+        records = read_records(X, y, groups, weight)
+        public = records_for_steps(problem.candidates, records.X)[1]
+        problem = replace(with_shape(problem, records), public=public)
         if problem.n_samples == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "
@@ -278,8 +279,7 @@ class AccuracyFirstSearchCV(
             )
         if problem.winner.model.get_params().get("classes", 0) is None:
             # what models cost depends on the number of labels; a warning says that they are read
-            y, classes = learn_classes(problem.candidates, y, type(self).__name__)
-            problem = replace(problem, candidates=with_classes(problem.candidates, classes))
+            problem, records = open_records(problem, records)
         prices = price(STAGES, problem)
         planned, most = prices[0].problem.decided, upper_bound(prices, type(self).__name__)
         self._forget()
@@ -290,7 +290,7 @@ class AccuracyFirstSearchCV(
             STAGES,
             replace(problem, decided=planned),
             most,
-            opened=lambda problem: open_records(problem, X, y, groups, weight),
+            opened=lambda problem: open_records(problem, records),
             composed=partial(self._composed, planned.plan.at_most),
             evaluation_epsilon=attrgetter("epsilon"),
         )
