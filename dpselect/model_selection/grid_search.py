@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,6 @@ from .search_checks import check_parameters
 from .set_aside import cells_before, check_evaluation, with_forecast
 from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
 from .strategies import Strategy, compare_strategies, strategy_class
-
-STAGES = (HoldOut(), PrivateSteps(), LearnedNumbers(), Choose(), Train())
 
 
 class StabilityGridSearchCV(
@@ -222,6 +220,8 @@ class StabilityGridSearchCV(
         epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
     """
 
+    stages: ClassVar = (HoldOut(), PrivateSteps(), LearnedNumbers(), Choose(), Train())
+
     def __init__(
         self,
         estimator: Estimator,
@@ -307,12 +307,12 @@ class StabilityGridSearchCV(
         if weight is not None:
             check_weights_are_taken([candidate.model for candidate in problem.candidates])
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
-        prices = price(STAGES, problem.dummy(1000 * len(problem.candidates)))
+        prices = price(self.stages, problem.dummy(1000 * len(problem.candidates)))
         prices[0].problem.decided.dry_run()
         warn_if_seeded(self)
         most = upper_bound(prices, type(self).__name__)
         released, _ = release(
-            STAGES,
+            self.stages,
             problem,
             most,
             opened=lambda problem: open_records(problem, read_records(X, y, groups, weight)),
@@ -411,7 +411,7 @@ another alpha is taken only if its score is better by about 22.
         given = planned_problem(
             self._problem(search_stream(0), persons), n_samples, n_features, n_classes, example
         )
-        (priced,) = price(STAGES, given)
+        (priced,) = price(self.stages, given)
         problem, strategy = priced.problem, priced.problem.decided
         n_held = given.n_samples - problem.n_samples
         strategy.dry_run()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,6 @@ from ..strategies.dry_run import dry_run_fit
 from .accuracy_plan import AccuracyPlan
 from .reach_target import ReachTarget
 from .target_checks import RISKS, check_parameters, check_steps_afforded, epsilon_grid, is_risk
-
-STAGES = (HoldOut(), PrivateSteps(), ReachTarget())
 
 
 class AccuracyFirstSearchCV(
@@ -185,6 +183,7 @@ class AccuracyFirstSearchCV(
     True
     """
 
+    stages: ClassVar = (HoldOut(), PrivateSteps(), ReachTarget())
     # what the delegation asks of a search
     refit = True
     scoring = None
@@ -266,7 +265,7 @@ class AccuracyFirstSearchCV(
         if weight is not None:
             check_weights_are_taken([problem.winner.model])
         # dummy shapes: refuses what cannot work on any records
-        price(STAGES, problem.dummy(1000))
+        price(self.stages, problem.dummy(1000))
         warn_if_seeded(self)
 
         records = read_records(X, y, groups, weight)
@@ -280,14 +279,14 @@ class AccuracyFirstSearchCV(
         if problem.winner.model.get_params().get("classes", 0) is None:
             # what models cost depends on the number of labels; a warning says that they are read
             problem, records = open_records(problem, records)
-        prices = price(STAGES, problem)
+        prices = price(self.stages, problem)
         planned, most = prices[0].problem.decided, upper_bound(prices, type(self).__name__)
         self._forget()
         self.plan_, self.method_ = planned.plan, planned.name
         if planned.plan.at_most.epsilon == 0.0:
             self._fail([])
         released, losses = release(
-            STAGES,
+            self.stages,
             replace(problem, decided=planned),
             most,
             opened=lambda problem: open_records(problem, records),
@@ -365,7 +364,7 @@ class AccuracyFirstSearchCV(
         )
         if example is not None:
             given = replace(given, n_features=n_columns(example))
-        (priced,) = price(STAGES, given)
+        (priced,) = price(self.stages, given)
         plan, n_held = priced.problem.decided.plan, given.n_samples - priced.problem.n_samples
         if not n_held or math.isinf(plan.chosen.total):
             return plan
