@@ -19,7 +19,7 @@ from dpselect import DPHistogramDensity, PrivacyLedger, PrivacyLoss
 from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.ledger.budget_file import transaction
 from dpselect.ledger.spending import Opening, _opened
-from dpselect.utils.processes import Process, this_process
+from dpselect.utils.processes import VARIABLE, Process, this_process
 
 FOLDER = str(Path(dpselect.__file__).parent)
 # the library's own code that runs while a block begins or ends
@@ -43,8 +43,10 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
-def child():
+def child(monkeypatch):
     """What a process that this one starts is told."""
+    # a Process adds its own file, and what this process starts later is not its child
+    monkeypatch.setenv(VARIABLE, os.environ[VARIABLE])
     return Process()
 
 
