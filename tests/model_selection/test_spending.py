@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 
 from dpselect import (
     DPLinearSVC,
@@ -17,10 +18,12 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.model_selection import Strategy
+from dpselect.model_selection import private_steps as steps
 from dpselect.model_selection.budget import Budget, steps_at_most
 from dpselect.model_selection.strategies.strategy import Problem
 from dpselect.noise import as_generator, root_stream
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.preprocessing.pipeline_check import private_parts
 
 ALPHAS = [10.0**-j for j in range(5)]
 
@@ -60,6 +63,32 @@ def test_the_steps_and_the_rest_add_up_to_epsilon():
         total = math.fsum([*steps, budget.remaining])
         assert math.nextafter(epsilon, 0.0) <= total <= epsilon
     assert Budget(0.5).spend(steps_at_most(DPRidge(target_range=(-1, 1)))).remaining == 0.5
+
+
+STEPS = {
+    "columns": ColumnTransformer([("a", DPBoundsScaler(0.2), [0]), ("b", DPBoundsScaler(0.3), [1])]),
+    "union": FeatureUnion([("a", DPBoundsScaler(0.2)), ("b", DPBoundsScaler(0.3))]),
+    "three": make_union(DPBoundsScaler(0.1), DPBoundsScaler(0.1), DPBoundsScaler(0.3)),
+}
+
+
+def stated_for_steps(step, private_parts):
+    """Return what a search reserves and states for its steps, with another way to find their parts."""
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(120, 2))
+    search = StabilityGridSearchCV(make_pipeline(step, DPLogisticRegression(classes=[0, 1])), {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "private_parts", private_parts)
+        losses = search.fit(X, (X[:, 0] > 0).astype(int)).privacy_.releases
+    planned = [loss.epsilon for loss in steps_at_most(search.estimator)]
+    return planned, [loss.epsilon for loss in losses if "bounds" in loss.label]
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_each_private_part_of_a_step_is_stated(step):
+    planned, stated = stated_for_steps(step, private_parts)
+    assert stated == planned and math.fsum(stated) == 0.5
+    planned, stated = stated_for_steps(step, lambda step: private_parts(step)[-1:])
+    assert stated != planned
 
 
 @pytest.mark.parametrize("bad", [-5.0, 0.0, float("nan")])

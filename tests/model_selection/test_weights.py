@@ -12,11 +12,13 @@ from dpselect import (
     DPHuberRegressor,
     DPLogisticRegression,
     DPRidge,
+    PrivacyLedger,
     RowChunks,
     StabilityGridSearchCV,
 )
 from dpselect.linear_model.model import LinearModel
 from dpselect.metrics import get_score
+from dpselect.model_selection import grid_search
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, tabular_pipeline
@@ -210,3 +212,26 @@ def test_without_privacy_it_is_grid_search():
     scaled = make_pipeline(BoundedScaler((-0.5, 0.5)), MODEL)
     twin = StabilityGridSearchCV(scaled, {}, epsilon=float("inf"), cv=2)
     assert twin.fit(X, Y, **{NAME: WEIGHT}).best_params_ == {}
+
+
+def reads_until_refused(values, tmp_path):
+    """Return how many chunks a search reads before it refuses weights, and what it has spent."""
+    read = []
+
+    def rows(i):
+        read.append(i)
+        return X[i * N // 3 : (i + 1) * N // 3]
+
+    ledger = PrivacyLedger(tmp_path / f"{len(list(tmp_path.iterdir()))}.ledger", epsilon=10.0)
+    refuses = StabilityGridSearchCV(MODEL, {"max_sample_weight": values}, strategy="stability")
+    with ledger, pytest.raises(ValueError, match="max_sample_weight"):
+        refuses.fit(RowChunks(rows, [N // 3] * 3, 3), Y, sample_weight=WEIGHT)
+    return len(read), len(ledger.history())
+
+
+def test_each_candidate_takes_weights_or_nothing_is_read(tmp_path, monkeypatch):
+    for values in ([None, 1.2], [1.2, None], [1.2, 1.5, None]):
+        assert reads_until_refused(values, tmp_path) == (0, 0)
+    looked_at = grid_search.check_weights_are_taken
+    monkeypatch.setattr(grid_search, "check_weights_are_taken", lambda models: looked_at(models[:1]))
+    assert reads_until_refused([1.2, None], tmp_path) != (0, 0)
