@@ -44,9 +44,9 @@ class Budget:
         after = replace(self, spent=(*self.spent, *losses))
         if after.spent and not self.total - after.steps_epsilon >= SMALLEST_EPSILON:
             raise ValueError(
-                f"epsilon={self.total!r} is the loss of the whole search, and its private steps ask for "
-                f"{after.steps_epsilon:.6g} ({_listed(after.spent)}), which leaves nothing for the "
-                "choice and the model; write a larger epsilon, or smaller ones for the steps."
+                f"epsilon={self.total!r} is the loss of the whole search, and what is released before "
+                f"the choice asks for {after.steps_epsilon:.6g} ({_listed(after.spent)}), which leaves "
+                "nothing for the choice and the model; write a larger epsilon, or smaller ones there."
             )
         return after
 
@@ -76,6 +76,16 @@ def steps_at_most(estimator, adjacency=Adjacency.REPLACE_RECORD):
         for _, step in steps_before(estimator)
         for part in private_parts(step)
     ]
+
+
+def refuse_unbudgeted(most, epsilon):
+    """Refuse stages that may spend more than a search has, unless they state that nothing is private."""
+    if epsilon * (1 + 1e-9) < most.epsilon < math.inf:
+        raise CertificateError(
+            f"epsilon={epsilon!r} is the loss of the whole search, and its stages may spend "
+            f"{most.epsilon:.6g}; let each of them give its losses to problem.budget.spend(), before "
+            "the stage that chooses."
+        )
 
 
 def refuse_overspent(loss, most, way, charge):

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from ..accounting.privacy_loss import PrivacyLoss
+from ..exceptions import CertificateError
 from ..ledger import spending, without_spending
 from ..ledger.spending import Spending
-from ..noise.generators import noise_for_dummy_data
+from ..noise.generators import noise_for_dummy_data, noting_noise
 from .problem import SearchProblem, SearchRecords
 from .progress import Progress
 from .set_aside import beside_evaluation, evaluate_candidate, with_evaluation
-from .stages import Price, Stage
+from .stages import HoldOut, Price, Stage
 
 
 def price(stages: Sequence[Stage], problem: SearchProblem) -> list[Price]:
@@ -19,12 +20,17 @@ def price(stages: Sequence[Stage], problem: SearchProblem) -> list[Price]:
     prices = [Price([], problem)]
     # steps are tried on dummy rows, which are nobody's
     with without_spending(), noise_for_dummy_data():
+        held_out = problem.search.evaluation is None
         for stage in stages:
-            prices = [
-                Price([*before.losses, *after.losses], after.problem)
-                for before in prices
-                for after in stage.price(before.problem)
-            ]
+            found = [(before, after) for before in prices for after in stage.price(before.problem)]
+            held_out = held_out or isinstance(stage, HoldOut)
+            if not held_out and any(after.losses for _, after in found):
+                raise CertificateError(
+                    f"{type(stage).__name__} releases something before records are held out, so of "
+                    "those that evaluate, too, whose loss is not added to it; put it after HoldOut in "
+                    "stages."
+                )
+            prices = [Price([*before.losses, *after.losses], after.problem) for before, after in found]
     return prices
 
 
@@ -64,7 +70,15 @@ def release(
         losses: list[PrivacyLoss] = []
         values: dict[str, Any] = {}
         for stage in stages:
-            released = stage.run(problem, records, charge)
+            with noting_noise() as drawn:
+                released = stage.run(problem, records, charge)
+            if drawn[0] and not released.losses:
+                charge.begin()
+                raise CertificateError(
+                    f"{type(stage).__name__} drew noise for a release and states no loss for it, so "
+                    "nothing is released and the reservation counts in full; return its losses in "
+                    "Released(losses, ...), or draw from problem.stream without for_release()."
+                )
             problem, records = released.problem, released.records
             losses += released.losses
             values |= released.values

@@ -22,7 +22,7 @@ from ..preprocessing.pipeline_check import keep_their_columns
 from ..records.persons import adjacency_of
 from ..utils.type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..utils.validation import check_epsilon
-from .budget import Budget, most_of, refuse_overspent, steps_at_most
+from .budget import Budget, most_of, refuse_overspent, refuse_unbudgeted, steps_at_most
 from .candidates import make_candidates, seed_features
 from .delegation import SearchDelegationMixin
 from .engine import price, release, upper_bound
@@ -311,6 +311,7 @@ class StabilityGridSearchCV(
         prices[0].problem.decided.dry_run()
         warn_if_seeded(self)
         most = upper_bound(prices, type(self).__name__)
+        refuse_unbudgeted(most, self.epsilon)
         released, _ = release(
             self.stages,
             problem,

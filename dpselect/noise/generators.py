@@ -22,6 +22,8 @@ KEY_BYTES = 32
 _keys_taken = itertools.count(1)
 _last_key = 0
 _dummy = ContextVar("dummy", default=False)
+# whether noise for a release was drawn in a block: a list of one bool
+_noted: ContextVar[list[bool] | None] = ContextVar("noted", default=None)
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     # noise of fits that a search never releases does not count
     if not (_dummy.get() or is_from_search(random_state) and not random_state.released):
         _last_key = next(_keys_taken)
+        if (noted := _noted.get()) is not None:
+            noted[0] = True
     if isinstance(random_state, InnerStream):
         return random_state
     if random_state is None:
@@ -227,6 +231,20 @@ def noise_mark():
 def noise_is_drawn_since(mark):
     """Return whether this process may have drawn noise for a release since `mark`."""
     return _last_key != mark
+
+
+@contextmanager
+def noting_noise():
+    """Note in a list of one bool whether this thread draws noise for a release in the block.
+
+    Other threads may draw noise for releases of their own meanwhile, which does not count.
+    """
+    noted = [False]
+    before = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(before)
 
 
 @contextmanager

@@ -1,0 +1,115 @@
+"""A stage that is added to a search: what it releases is stated, planned and paid, or refused."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    CertificateError,
+    DPLogisticRegression,
+    PrivacyLedger,
+    PrivacyLoss,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection.stages import Price, Released, Stage
+from dpselect.noise import as_generator, grid_noise, release
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.5, 0.5, size=(2000, 2))
+Y = (X[:, 0] > 0).astype(int)
+MODEL = DPLogisticRegression(classes=[0, 1], alpha=0.1)
+SEARCHES = {
+    "grid": StabilityGridSearchCV(MODEL, {"data_norm": [0.5, 1.0]}, epsilon=2.0),
+    "accuracy": AccuracyFirstSearchCV(
+        MODEL, {"epsilon": [1.0, 4.0]}, target=0.5, criterion="brier", on_failure="last"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class CountLabels(Stage):
+    """Release how many records have the label 1."""
+
+    epsilon: float = 0.25
+
+    def losses(self, problem):
+        return [PrivacyLoss(self.epsilon, label="count", adjacency=problem.adjacency)]
+
+    def price(self, problem):
+        losses = self.losses(problem)
+        return [Price(losses, replace(problem, budget=problem.budget.spend(losses)))]
+
+    def run(self, problem, records, charge):
+        (price,) = self.price(problem)
+        generator = as_generator(problem.stream.child("count").for_release())
+        (count,) = release([records.y.sum()], grid_noise(generator, 1, 1 / self.epsilon, 1.0), 1.0)
+        return Released(price.losses, price.problem, records, {"count_": float(count)})
+
+
+class ForgetsItsLoss(CountLabels):
+    """A broken variant, whose statement is empty."""
+
+    def run(self, problem, records, charge):
+        return replace(super().run(problem, records, charge), losses=[])
+
+
+class ForgetsTheBudget(CountLabels):
+    """A broken variant, which leaves all of the budget to the next stage."""
+
+    def price(self, problem):
+        return [Price(self.losses(problem), problem)]
+
+
+def with_stage(name, stage, place, **params):
+    """Return a search that has a stage at a place among its own."""
+    search = SEARCHES[name]
+    stages = (*search.stages[:place], stage, *search.stages[place:])
+    return type(type(search).__name__, (type(search),), {"stages": stages})(
+        **search.get_params(deep=False) | params
+    )
+
+
+def refused_and_spent(search, tmp_path, match):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0)
+    with ledger, pytest.raises(CertificateError, match=match):
+        search.fit(X, Y)
+    return ledger.spent()[0]
+
+
+@pytest.mark.parametrize("evaluation", [None, 0.2])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_stage_is_stated_planned_and_paid(name, evaluation, tmp_path):
+    search = with_stage(name, CountLabels(), 1, evaluation=evaluation)
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0)
+    with ledger:
+        search.fit(X, Y)
+    assert 0.25 in [loss.epsilon for loss in search.privacy_.releases if loss.label == "count"]
+    assert ledger.spent()[0] == search.privacy_.epsilon
+    n = len(Y) if evaluation is None else 0.8 * len(Y)
+    assert abs(search.count_ - n * Y.mean()) < 200
+    if name == "grid":
+        assert search.privacy_.epsilon == 2.0
+        assert "count 0.25" in search.plan(len(X), 2).messages[0]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_noise_without_a_loss_is_refused(name, tmp_path):
+    search = with_stage(name, ForgetsItsLoss(), 1)
+    assert refused_and_spent(search, tmp_path, "ForgetsItsLoss drew noise") > 0.25
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_nothing_is_released_of_records_that_evaluate(name, tmp_path):
+    search = with_stage(name, CountLabels(), 0, evaluation=0.2)
+    assert refused_and_spent(search, tmp_path, "put it after HoldOut") == 0.0
+    with_stage(name, CountLabels(), 0).fit(X, Y)  # there are none
+
+
+@pytest.mark.parametrize(
+    "stage, place", [(ForgetsTheBudget(), 1), (CountLabels(), 4), (CountLabels(), 5)]
+)
+def test_stages_keep_to_the_epsilon_of_the_search(stage, place, tmp_path):
+    search = with_stage("grid", stage, place)
+    assert refused_and_spent(search, tmp_path, "its stages may spend 2.25") == 0.0
