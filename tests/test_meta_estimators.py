@@ -26,9 +26,16 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import all_estimators
 
-from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss, SeededNoiseWarning
+from dpselect import (
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    PrivacyLoss,
+    SeededNoiseWarning,
+    privacy_of,
+)
 from dpselect.ledger import spending
-from dpselect.preprocessing import DPBoundsScaler
+from dpselect.preprocessing import DPBoundsScaler, estimator_loss
 
 from .test_leaks import differences
 
@@ -325,6 +332,40 @@ def test_a_ledger_counts_the_epsilon_of_every_fit(estimator, says, tmp_path, mon
         private(estimator).fit(X, y)
     assert [entry.epsilon for entry in ledger.history()] == fits != []
     assert ledger.spent() == (sum(fits), 0.0)
+
+
+def stated_and_spent(estimator, tmp_path):
+    """Return the loss that is stated of a fit, inf if it is refused, and what a ledger counted."""
+    X, y, *_ = table_of(estimator, np.random.default_rng(0))
+    with PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0) as ledger:
+        fitted = private(estimator).fit(X, y)
+    try:
+        return privacy_of(fitted).epsilon, ledger.spent()[0]
+    except (ValueError, TypeError):
+        return np.inf, ledger.spent()[0]
+
+
+@pytest.mark.parametrize("estimator, says", [
+    case for case in [*cases(AS_IT_COMES), *cases(OTHERWISE)]
+    # some hand weights to a classifier, which refuses them
+    if REFUSED not in case.values
+    and not isinstance(
+        case.values[0],
+        (FrozenEstimator, ensemble.BaggingClassifier, ensemble.AdaBoostClassifier),
+    )
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore")
+def test_no_less_is_stated_than_a_ledger_counts(estimator, says, tmp_path):
+    stated, spent = stated_and_spent(estimator, tmp_path)
+    assert 0 < spent <= stated * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_chain_whose_lost_models_are_not_stated_is_caught(tmp_path, monkeypatch):
+    chain = multioutput.ClassifierChain(Classifier(), cv=3)
+    monkeypatch.setitem(estimator_loss.MEMBERS, type(chain), lambda chain: chain.estimators_)
+    stated, spent = stated_and_spent(chain, tmp_path)
+    assert spent > stated
 
 
 def test_boosting_is_refused_before_anything_is_spent(tmp_path):

@@ -1,5 +1,7 @@
 """Of several classes: how probable right and wrong predictions are, and calibration by that."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -10,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from dpselect import DPLogisticRegression, RowChunks, calibrated, evaluate
-from dpselect.evaluation import ConfidenceEvaluation
+from dpselect.evaluation import ConfidenceEvaluation, release
 from dpselect.evaluation.calibrated import METHODS, _with_confidence
 from dpselect.evaluation.score_bins import EDGES
 from dpselect.inspection import EvaluationCalibrationDisplay, EvaluationConfusionDisplay
@@ -141,3 +143,17 @@ def test_bad_input(bad, said):
         calibrated(given.pop("model"), given.pop("evaluation"), **given)
     with pytest.raises(TypeError, match="confidence"):
         evaluate(MODEL, *HELD, epsilon=1.0, confidence="yes")
+
+
+STRANGER = np.where(np.arange(len(HELD[1])) == 7, "d", HELD[1])
+HOW = [{}, {"confidence": True}, {"by": np.arange(len(STRANGER)) % 2, "levels": [0, 1]}]
+
+
+@pytest.mark.parametrize("how", HOW, ids=["classes", "confidence", "groups"])
+def test_a_label_that_is_no_class_is_refused_in_every_evaluation(how, monkeypatch):
+    with pytest.raises(ValueError, match="classes"):
+        evaluate(MODEL, HELD[0], STRANGER, epsilon=1.0, **how)
+    # without the check it is counted as something else
+    monkeypatch.setattr(release, "public_classes", lambda *args: None)
+    with suppress(ValueError):
+        assert evaluate(MODEL, HELD[0], STRANGER, epsilon=1.0, **how).n_records == len(STRANGER)

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from dpselect import DPLogisticRegression, PrivacyLedger, PrivacyLoss
+from dpselect.accounting import totals
 from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.accounting.totals import composed_epsilon, to_dp_event
@@ -306,3 +307,21 @@ def test_statements_of_an_export_are_checked(tmp_path):
     changed = text[:-100].replace('"epsilon": 0.5', '"epsilon": 0.4', 1) + text[-100:]
     with pytest.raises(ValueError, match="not what to_json of a ledger returned"):
         PrivacyLedger.from_json(changed, tmp_path / "other")
+
+
+@pytest.mark.parametrize("accountant", BOTH)
+def test_a_joint_loss_counts_as_its_parts_do(accountant, monkeypatch):
+    parts = [PrivacyLoss(1.0, event=ChoiceEvent(1.0)), gaussian_loss(1.0, 1e-6)]
+    joint = PrivacyLoss.joint(parts, 1.6)
+
+    def both():
+        return (
+            composed_epsilon(losses, 1e-4, accountant=accountant) for losses in ([joint] * 5, parts * 5)
+        )
+
+    together, apart = both()
+    assert together == pytest.approx(apart, rel=1e-9)
+    if accountant == "pld":
+        monkeypatch.setattr(totals, "added_losses", lambda loss: [loss])  # a joint loss stays one
+        together, apart = both()
+        assert together != pytest.approx(apart, rel=1e-9)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -6,6 +8,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPHistogramDensity, DPRidge
+from dpselect.base.estimator import Trial
 from dpselect.metrics import BrierScore
 from dpselect.model_selection.candidates import make_candidates, with_columns
 from dpselect.model_selection.strategies import Problem
@@ -138,3 +141,35 @@ def test_a_model_without_certificate_is_refused_before_the_data():
     with pytest.raises(CertificateError, match="covariance"):
         grid = {"target_range": [(-1, 1), (-2, 2)]}
         search("stability", DPRidge(), grid).fit(Untouchable(), Untouchable())
+
+
+def asked_for(monkeypatch, n_noise_samples, of_all):
+    """Return with which probability one noise sample of some candidate is longer than is taken."""
+    asked, certificate = [], Trial.certificate
+
+    def spy(self, score, shape, failure_probability=None):
+        asked.append(failure_probability)
+        return certificate(self, score, shape, failure_probability)
+
+    chosen = search("stability", delta=1e-3, n_noise_samples=n_noise_samples)
+    kept = module.Stability.choose
+
+    def choose(self, X, y, stream):
+        with monkeypatch.context() as patch:
+            patch.setattr(Trial, "certificate", spy)
+            if not of_all:  # the broken variant, which forgets that there are several noise samples
+                self.problem = replace(self.problem, n_noise_samples=1)
+            return kept(self, X, y, stream)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Stability, "choose", choose)
+        chosen.fit(*records())
+    # the bound is that of any sample, and each is longer with this probability
+    return max(asked) * n_noise_samples * len(chosen.param_grid["alpha"])
+
+
+@pytest.mark.parametrize("n_noise_samples", [1, 4])
+def test_all_certificates_together_fail_with_the_delta_that_is_stated(n_noise_samples, monkeypatch):
+    assert asked_for(monkeypatch, n_noise_samples, True) == pytest.approx(1e-3)
+    if n_noise_samples > 1:
+        assert asked_for(monkeypatch, n_noise_samples, False) > 2e-3
