@@ -66,7 +66,7 @@ def covering_array(axes, meet, seed=0):
     return rows
 
 
-def every_pair(cases, settings_of):
+def every_pair(cases, settings_of, axis=None):
     """Return few of the cases, in which any two settings meet that meet in one of all cases.
 
     Parameters
@@ -75,11 +75,15 @@ def every_pair(cases, settings_of):
         From names to cases.
     settings_of : callable
         Returns a dict of the settings of a case; values are told apart by how they are written.
+    axis : str, default=None
+        Only pairs of which one setting is on this axis count.
     """
-    pairs = {
-        name: {*itertools.combinations([(axis, str(v)) for axis, v in settings_of(case).items()], 2)}
-        for name, case in cases.items()
-    }
+
+    def pairs_of(case):
+        pairs = itertools.combinations([(a, str(value)) for a, value in settings_of(case).items()], 2)
+        return {pair for pair in pairs if axis in (None, pair[0][0], pair[1][0])}
+
+    pairs = {name: pairs_of(case) for name, case in cases.items()}
     missing, chosen = set().union(*pairs.values()), set()
     while missing:
         chosen.add(max(pairs, key=lambda name: len(pairs[name] & missing)))
