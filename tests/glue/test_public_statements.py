@@ -204,7 +204,7 @@ def statements(row, folder, data=DATA, step=None):
     return found
 
 
-# the fast tests take a few of the settings in turn; all of them are at least 200 that are fitted
+# the fast tests take a few of the settings in turn; all of them are at least 100 that are fitted
 FEW = configurations(1)[::3]
 
 
@@ -217,7 +217,7 @@ def test_what_is_stated_is_the_same_for_all_records_of_one_shape(row, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_what_is_stated_is_the_same_in_many_settings(part, tmp_path):
-    rows, fitted = configurations(3)[part::4], 0
+    rows, fitted = configurations(2)[part::4], 0
     for number, row in enumerate(rows):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -236,6 +236,7 @@ def test_nothing_stays_free_after_an_interrupt(ledger):
             assert current_ledger() == ledger
 
 
+@pytest.mark.slow
 def test_a_file_is_not_locked_after_an_interrupt(ledger):
     def run():
         with transaction(ledger.path):
@@ -326,7 +327,7 @@ def kill_workers(method, kills, ledger, notes, free=False):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process")
-@pytest.mark.parametrize("method, kills", [("spawn", 8), ("fork", 40)])
+@pytest.mark.parametrize("method, kills", [("spawn", 3), ("fork", 40)])
 def test_what_killed_workers_released_is_counted(method, kills, ledger, tmp_path):
     assert kill_workers(method, kills, ledger, tmp_path / "notes") == 0
 

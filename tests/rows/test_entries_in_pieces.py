@@ -139,8 +139,20 @@ def test_models_here(name, few):
     check_model(name, False, few)
 
 
+# a cluster reads rows in the same way for all of them
+ON_A_CLUSTER = slow_but(
+    [
+        *((name, False) for name in ("logistic", "learned norm", "sums", "sums, l1")),
+        ("three classes, l1", True),
+        ("ridge", True),
+        ("logistic", True),
+    ],
+    -1,
+)
+
+
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name, few", CASES)
+@pytest.mark.parametrize("name, few", ON_A_CLUSTER)
 def test_models_on_a_cluster(name, few):
     check_model(name, True, few)
 
@@ -192,6 +204,7 @@ def test_other_estimators_take_sparse_rows_in_all_forms_or_in_none(step):
             np.testing.assert_allclose(value, found["csr"], err_msg=form)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_entries_that_are_taken_as_they_are_stored_are_caught(monkeypatch):
     monkeypatch.setattr(on_workers, "canonical", lambda X: X)
