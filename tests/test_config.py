@@ -103,6 +103,7 @@ def test_a_worker_is_left_as_it_was():
     assert carried() and not strict()
 
 
+@pytest.mark.slow
 def test_other_processes():
     # whatever they knew when they were started
     for setting in (True, False):

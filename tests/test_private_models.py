@@ -135,6 +135,7 @@ def test_methods_are_told_apart_by_two_standard_errors_over_the_same_splits(shif
     assert private_models.signs_of_difference(first, second, "AUC") == [sign]
 
 
+@pytest.mark.slow
 def test_the_figure_and_the_table_of_the_docs_are_the_results_that_are_kept(tmp_path):
     results = private_models.read(private_models_figure.RESULTS)
     stated, same = (private_models_figure.means(results, footing) for footing in private_models.FOOTINGS)

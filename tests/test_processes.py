@@ -186,6 +186,7 @@ def test_a_fork_waits_for_a_lock_that_another_thread_holds():
     assert not free_in_a_fork(threading.RLock())
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_leaves_no_file(tmp_path):
     source = (
         "import dpselect, glob, os, tempfile\n"

@@ -202,6 +202,7 @@ def test_the_last_fit_counts(data):
 # --- what is kept
 
 
+@pytest.mark.slow
 def test_the_records_are_not_kept(data):
     X, y = data[0].copy(), data[1]
     model = clone(MODEL).fit(X, y)
@@ -225,6 +226,7 @@ def test_the_model_holds_nothing(data):
     assert clone(model) not in module._TRAINED_ON
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_search_but_itself_and_its_model(data):
     gc.collect()
     before = set(map(id, module._TRAINED_ON))

@@ -190,6 +190,7 @@ def test_a_method_that_is_expected_to_fail_is_no_cheap_one():
     assert kinds == {(False, False), (True, True), (True, False)}
 
 
+@pytest.mark.slow
 def test_predict_verify_takes_a_test_with_which_it_can_reach_the_target(monkeypatch):
     margins, mixed = PredictVerify.MARGINS, 0
     for last in np.geomspace(0.5, 20, 30):

@@ -289,6 +289,7 @@ def test_epsilon_is_known_before_the_data_and_the_least_that_is_enough(estimator
         assert s.best_index_ == np.flatnonzero(np.array(bounds) <= target)[0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
     """All records in one of many cells."""

@@ -23,6 +23,7 @@ def noisy_sum(epsilon, dimension=1):
     return release
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon, dimension", [(1.0, 1), (2.0, 4)])
 def test_a_true_claim_stands_and_a_false_one_does_not(epsilon, dimension):
     parameters = dict(n_trials=5_000, confidence=1 - 1e-7, float_bits=False, random_state=0)
@@ -33,6 +34,7 @@ def test_a_true_claim_stands_and_a_false_one_does_not(epsilon, dimension):
     assert (found.n_trials, found.delta, found.confidence) == (5_000, 0.0, 1 - 1e-7)
 
 
+@pytest.mark.slow
 def test_either_data_set_may_be_the_first():
     parameters = dict(float_bits=False, random_state=0)
     one = epsilon_lower_bound(noisy_sum(2.0), ZEROS, ONE, **parameters)
@@ -40,6 +42,7 @@ def test_either_data_set_may_be_the_first():
     assert one.epsilon == pytest.approx(two.epsilon, abs=0.3) and min(one.epsilon, two.epsilon) > 1
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is():
     found = [
         epsilon_lower_bound(
@@ -69,6 +72,7 @@ class Passes:
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
+@pytest.mark.slow
 def test_each_release_learns_or_chooses_or_counts(monkeypatch):
     """What counts took no part in choosing the event: a bound holds for an event that is fixed."""
     n, learned, chose, counted = 100, [], [], [[], []]
@@ -95,6 +99,7 @@ def test_each_release_learns_or_chooses_or_counts(monkeypatch):
         assert sorted([*learned[k], *chose[k], *counted[k]]) == list(range(k * n, k * n + n))
 
 
+@pytest.mark.slow
 def test_delta_is_allowed_for():
     rng = np.random.default_rng(0)
 
@@ -106,6 +111,7 @@ def test_delta_is_allowed_for():
     assert epsilon_lower_bound(leaky, ZEROS, ONE, delta=0.05, **parameters).epsilon == 0.0
 
 
+@pytest.mark.slow
 def test_bits_of_floating_point_give_noise_away():
     generator = as_generator(0)
 
@@ -121,6 +127,7 @@ def test_bits_of_floating_point_give_noise_away():
     assert epsilon_lower_bound(on_grid, ZEROS, ONE, **parameters).epsilon < 1
 
 
+@pytest.mark.slow
 def test_an_estimator_by_its_attributes():
     X, y = np.zeros((20, 1)), np.zeros(20)
     X[0], y[0] = 1.0, 1.0

@@ -86,6 +86,7 @@ def test_the_unstable_procedure_is_caught_in_the_interval():
     assert found.change == abs(score_of(found.records) - score_of(found.neighbour))
 
 
+@pytest.mark.slow
 def test_it_is_unstable_for_almost_all_noise():
     # a flip happens where the means differ by 4 |logit r0| / (alpha n)
     for r0, r in all_samples(8):
@@ -95,6 +96,7 @@ def test_it_is_unstable_for_almost_all_noise():
         assert largest - 2 / n <= found.change <= largest * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_another_map_from_noise_to_the_same_mechanism_is_unstable_too():
     changes = [
         stability_violation(gumbel_first(root_stream(i), r), draw_votes, n, random_state=0).change
@@ -103,6 +105,7 @@ def test_another_map_from_noise_to_the_same_mechanism_is_unstable_too():
     assert np.median(changes) > 5 / n
 
 
+@pytest.mark.slow
 def test_the_maximum_of_noisy_means_is_stable():
     for _, r in all_samples(4):
         found = stability_violation(
@@ -206,6 +209,7 @@ def test_the_bound_is_that_of_all_validation_records():
     assert (training, one) == (again, pytest.approx(4 * four))
 
 
+@pytest.mark.slow
 def test_every_number_reaches_what_it_is_for():
     asked, fits, sizes = [], [], []
 
@@ -256,6 +260,7 @@ class HalfACertificate(DPLinearSVC):
         return dataclasses.replace(right, training=right.training / 2, span=right.span / 2)
 
 
+@pytest.mark.slow
 def test_noise_from_the_records_is_caught():
     # at n = 1000 the honest model hardly moves, and the noise is in proportion
     twin = NoiseFromTheRecords(alpha=0.1, **COMMON)
@@ -269,6 +274,7 @@ def test_noise_from_the_records_is_caught():
     assert ratios[0] > 3 and ratios[1] < 1
 
 
+@pytest.mark.slow
 def test_a_certificate_of_half_the_size_is_caught():
     found = attack_certificate(
         HalfACertificate(alpha=0.1, **COMMON),
@@ -284,6 +290,7 @@ def test_a_certificate_of_half_the_size_is_caught():
 # --- the search itself
 
 
+@pytest.mark.slow
 def test_an_int_repeats_the_search():
     changes = [
         attack_certificate(

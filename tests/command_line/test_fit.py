@@ -59,6 +59,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_demo_as_a_process_that_has_no_pandas():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", WITHOUT_PANDAS],
@@ -738,6 +739,7 @@ def test_no_warning_of_a_library_is_quoted(capsys):
         assert (SECRET in "".join(capsys.readouterr())) == issubclass(kind, PrivacyLeakWarning), kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv, code, said",
     [

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 PAGE = (Path(__file__).parents[2] / "doc" / "command_line.rst").read_text()
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_runs(run, folder):
     rng, n = np.random.default_rng(0), 400
     table = pd.DataFrame(
@@ -42,6 +44,7 @@ def test_every_command_of_the_page_runs(run, folder):
     assert json.loads((folder / "statement.json").read_text())
 
 
+@pytest.mark.slow
 def test_python_runs_no_file_beside_the_records_if_it_is_told_so(folder):
     assert "python -P -m dpselect" in PAGE
     for name in ("numpy", "pandas", "skops", "csv", "sklearn"):

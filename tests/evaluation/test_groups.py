@@ -98,6 +98,7 @@ def coverage(m, epsilon, scale=1.0, repetitions=1000):
         yield name, told.mean(), ((low <= truth) & (truth <= high))[told].mean()
 
 
+@pytest.mark.slow
 def test_intervals_of_groups_cover():
     for m, epsilon in ((2000, 1.0), (20_000, 0.3)):
         for name, told, covered in coverage(m, epsilon):
@@ -109,6 +110,7 @@ def test_noise_that_is_longer_than_stated_is_caught():
     assert found["accuracy"] < 0.85 and found["positive_rate"] < 0.85
 
 
+@pytest.mark.slow
 def test_differences_cover():
     rng, right = np.random.default_rng(3), 0
     cells = np.concatenate([0.3 * rng.dirichlet(np.ones(64)), 0.7 * rng.dirichlet(np.ones(64))])

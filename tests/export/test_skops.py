@@ -126,6 +126,7 @@ def plain_twins():
     yield CalibratedModel(model, evaluation, threshold=0.5).to_sklearn(), X
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:scoring=")  # which has no part in these choices
 def test_the_list_is_what_files_hold():
     needed = set()

@@ -155,6 +155,7 @@ with dpselect.config_context(strict=True):
 """
 
 
+@pytest.mark.slow
 def test_nor_do_filters_of_the_environment():
     run = subprocess.run(
         [sys.executable, "-OO", "-W", "ignore", "-c", SCRIPT],
@@ -170,6 +171,7 @@ def asserts(source):
     return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
 
 
+@pytest.mark.slow
 def test_nothing_is_checked_by_an_assert():
     package = Path(dpselect.__file__).parent
     found = {path.name: asserts(path.read_text()) for path in package.rglob("*.py")}
@@ -192,6 +194,7 @@ def checks_of_others(source):
                 yield node.lineno
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_not_relied_on_for_finite_numbers():
     package = Path(dpselect.__file__).parent
     found = {

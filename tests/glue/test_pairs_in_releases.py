@@ -154,6 +154,7 @@ WITH_PERSONS = [
 ]
 
 
+@pytest.mark.slow
 def test_rows_that_count_as_persons_are_caught(monkeypatch):
     usual = HeldRecords.__init__
 

@@ -121,6 +121,7 @@ def test_equal_answers_are_decided_by_the_shuffled_order():
     assert counts.min() > 10 and counts.max() < 95
 
 
+@pytest.mark.slow
 def test_the_selector_shuffles(data):
     X = np.zeros((50, 10))
     y = np.arange(50) % 2
@@ -208,6 +209,7 @@ def test_names_and_output(data):
     pd.testing.assert_frame_equal(found.transform(X), X[["c2", "c5"]])
 
 
+@pytest.mark.slow
 def test_pipelines(data):
     X, y = data
     model = make_pipeline(StandardScaler(), selector(), LogisticRegression()).fit(X, y)
@@ -216,6 +218,7 @@ def test_pipelines(data):
     assert selector(inner, n_features_to_select=1, threshold=0.9).fit(X, y).order_.tolist() == [2]
 
 
+@pytest.mark.slow
 def test_sparse_rows_and_text_labels(data):
     X, y = data
     expected = selector(cv=KFold(2)).fit(X, y)
@@ -235,6 +238,7 @@ def test_regression(data):
         selector(scoring="logistic").fit(X, y)
 
 
+@pytest.mark.slow
 def test_more_processes_change_nothing(data):
     one, two = (selector(n_jobs=n_jobs).fit(*data) for n_jobs in (None, 2))
     assert one.order_.tolist() == two.order_.tolist()
@@ -276,6 +280,7 @@ def test_refused(data, parameters, error, match):
 # --- what it shows
 
 
+@pytest.mark.slow
 def test_nothing_but_what_was_released_depends_on_a_holdout_record(data):
     X, y = data
     other, labels = X.copy(), y.copy()

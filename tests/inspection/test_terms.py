@@ -176,6 +176,7 @@ def test_noise_stays_within_its_bands_and_reaches_them(kind, params):
     assert (np.abs(effects) > 2 * bound).mean(axis=0).max() < 1 / 4
 
 
+@pytest.mark.slow
 def test_bands_hold_where_records_tell_something(table):
     """They cover the mean over the noise; for output perturbation that is the model without it."""
     y = (table["age"] > 50).astype(int)
@@ -290,6 +291,7 @@ def test_bands_are_refused_where_noise_chose(table):
             TermsDisplay.from_estimator(model, n_samples=N)
 
 
+@pytest.mark.slow
 def test_a_picture(table):
     pipeline = tabular_pipeline(
         SCHEMA, DPLogisticRegression(classes=[0, 1]), **OPTIONS, pairs=[("age", "income")]

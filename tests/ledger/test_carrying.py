@@ -146,7 +146,7 @@ def fit_on_folds(model, data, **more):
 # ---- backends of joblib
 
 
-@on(*BACKENDS)
+@on(*BACKENDS, slow=("dask", "multiprocessing"))
 def test_each_fold_is_paid_for(backend, data, ledger):
     with ledger:
         found = fit_on_folds(classifier(), data, return_estimator=True)
@@ -159,7 +159,7 @@ def test_each_fold_is_paid_for(backend, data, ledger):
     assert ledger.spent() == (5.0, 0.0)
 
 
-@on(*BACKENDS)
+@on(*BACKENDS, slow=("dask", "multiprocessing"))
 def test_too_little_stops_the_second_fit_in_a_worker(backend, data, tmp_path):
     small = PrivacyLedger(tmp_path / "small", epsilon=1.0)
     with small, pytest.raises(BudgetExceededError, match="epsilon=0 "):
@@ -167,7 +167,7 @@ def test_too_little_stops_the_second_fit_in_a_worker(backend, data, tmp_path):
     assert small.spent() == (1.0, 0.0)
 
 
-@on(*BACKENDS)
+@on(*BACKENDS, slow=("dask", "loky"))
 def test_a_twin_that_forgets_is_free_in_other_processes(backend, data, ledger):
     with ledger:
         fit_on_folds(ForgetsTheLedger(classes=[0, 1]), data)
@@ -276,6 +276,7 @@ def test_a_stranger_that_opens_a_ledger_spends_from_it(strangers, data, ledger, 
     assert other.spent() == (1.0, 0.0) and ledger.spent() == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_what_a_relative_makes_is_paid_for(relatives, data, ledger):
     relatives.apply(build_and_fit, data)
     with ledger:
@@ -674,7 +675,7 @@ def test_a_ledger_that_is_not_there_is_missed(data, ledger):
 # ---- strict mode
 
 
-@on(*BACKENDS, slow=("dask", "loky"))
+@on(*BACKENDS, slow=("dask", "loky", "multiprocessing"))
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
 def test_strict_mode_reaches_each_backend(backend, data):
     X, y = data
@@ -715,6 +716,7 @@ def lenient_fit(model, X, y):
         return fit_one(model, X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
 def test_what_a_worker_sets_itself_counts(strangers, data):
     with dpselect.config_context(strict=True):

@@ -161,6 +161,7 @@ def fill(ledger, epsilon=0.3, delta=1e-6, event=None, most=100):
     return most
 
 
+@pytest.mark.slow
 def test_more_releases_fit_where_divergences_are_small(ledger, tmp_path):
     sums = PrivacyLedger(tmp_path / "sum.ledger", epsilon=3.0, delta=1e-5)
     assert (ledger.composition, sums.composition) == ("renyi", "sum")
@@ -270,6 +271,7 @@ def test_text_and_back(ledger, tmp_path):
     PrivacyLedger.from_json(json.dumps(given | {"entries": more[:71]}), tmp_path / "full.ledger")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs forks")
 def test_processes_share_one_limit(ledger):
     context = multiprocessing.get_context("fork")

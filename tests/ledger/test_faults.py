@@ -35,6 +35,7 @@ def test_a_twin_that_spends_after_its_release_is_caught(faults, tmp_path):
     assert any(map(is_caught, range(10)))  # the first will do
 
 
+@pytest.mark.slow
 def test_eight_processes_lose_no_spend(faults, tmp_path):
     expected, found, _, entries = faults.spend_together(tmp_path, 8, 50)
     assert found == expected and entries == 400

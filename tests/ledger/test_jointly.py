@@ -179,6 +179,7 @@ def test_searches_and_pipelines_state_less(tmp_path):
     assert 0.95 < ridge.epsilon < 0.96
 
 
+@pytest.mark.slow
 def test_records_decide_nothing_of_what_is_stated():
     model = DPLogisticRegression(classes=[0, 1], delta=DELTA)
     # whether delta is used follows the choice

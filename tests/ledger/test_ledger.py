@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from dpselect import BudgetExceededError, DPHistogramDensity, PrivacyLedger, PrivacyLoss
 from dpselect.ledger import budget_file
+from tests.marks import slow_but
 from tests.test_processes import held_elsewhere
 
 
@@ -227,7 +228,7 @@ def spend_often(path, times, amount):
     return spent
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "threads", "loky"])
+@pytest.mark.parametrize("method", slow_but(["fork", "threads", "spawn", "loky"], 0, 1))
 def test_workers_share_one_budget(path, method):
     ledger = PrivacyLedger(path, epsilon=1.0)
     tasks = [(path, 10, 0.03)] * 4
@@ -311,6 +312,7 @@ def make_and_spend(path, start):
     ledger.spend(0.125)
 
 
+@pytest.mark.slow
 def test_processes_make_one_ledger(tmp_path):
     context = multiprocessing.get_context("fork")
     for round_ in range(5):

@@ -108,6 +108,7 @@ def test_what_is_added_costs_little(case):
     assert biased > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_same_by_the_formulas_of_the_page(name):
     compared = 0
@@ -202,6 +203,7 @@ def test_a_slope_from_many_records_is_the_same_for_any_noise(monkeypatch):
     assert np.std(slopes()) > 0.5
 
 
+@pytest.mark.slow
 def test_rounding_of_sums_is_less_than_what_the_noise_pays_for():
     """Rows that are all alike are rounded alike, too."""
     for d, slope in ((1, 0.3), (2, 30.0), (3, 1.0)):

@@ -29,6 +29,7 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 from dpselect.records.public_shape import PublicShape
+from tests.marks import slow_but
 
 
 def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):
@@ -117,7 +118,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("loss, n, R, alpha, d", CASES)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", slow_but([0.1, 1.0, 5.0], 1))
 def test_exact_loss_stays_under_epsilon(loss, n, R, alpha, d, epsilon):
     mu = alpha + extra_regularisation(loss, n, R, alpha, epsilon)
     e = noise_epsilon(loss, n, R, mu, epsilon)
@@ -276,7 +277,7 @@ def worst_pseudo_huber_edge(mu, e, loss=PSEUDO_HUBER):
     return max(map(at, 1e3 + s / np.sqrt(1 - s * s))) - at(-1e9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", slow_but([0.1, 1.0, 8.0], 1))
 @pytest.mark.parametrize("share", [0.1, 0.384, 0.42, 0.5])
 def test_pseudo_huber_attains_epsilon(share, epsilon):
     mu = 1 / (share * epsilon)

@@ -75,6 +75,7 @@ def test_half_of_the_noise_is_too_little(monkeypatch):
     assert worst_ratio(small_data_sets(), monkeypatch) > 1.7 * EPSILON
 
 
+@pytest.mark.slow
 def test_what_is_drawn_follows_the_law(monkeypatch):
     X = [[0.5], [1.1], [1.2], [40.0], [40.0]]
     with monkeypatch.context() as patched:

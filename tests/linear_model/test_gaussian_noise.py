@@ -146,6 +146,7 @@ def test_weights_count_in_the_noise_and_in_the_curvature():
     assert 0.8 < spent(LOGISTIC, *data, same, epsilon) / delta <= 1
 
 
+@pytest.mark.slow
 def test_one_record_of_several_classes_spends_a_joint_budget():
     # each class loses what a Gaussian mechanism does, where both slopes are 1: the losses' sum is normal
     epsilon, delta = 1.0, 1e-3

@@ -221,6 +221,7 @@ def test_calibrations_of_persons_and_of_records(kind):
         assert found == record.certificate(RampScore(-2, 2), failure_probability=1e-6)
 
 
+@pytest.mark.slow
 def test_no_budget_is_too_large_or_too_small():
     for epsilon in (1e-4, 1e3, 1e6):
         for loss, K in ((LOGISTIC, 1), (LOGISTIC, 3), (HINGE, 1), (HUBER, 1)):

@@ -312,6 +312,7 @@ class InOtherUnits(DPHuberRegressor):
 ABSOLUTE = ClippedAbsoluteErrorScore(12.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, score, low, high",
     [

@@ -143,6 +143,7 @@ def test_cycling_start_does_not_trap_newton():
     assert abs(gradient) <= 2e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha, epsilon, norm", [(1e-8, 100.0, 5.0), (1e-5, 30.0, 10.0)])
 def test_newton_suffices_far_out_where_losses_curve_in_narrow_strips(alpha, epsilon, norm, monkeypatch):
     """Weak regularisation and a large linear term: models of length 10^5, margins to match."""

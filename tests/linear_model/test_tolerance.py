@@ -73,6 +73,7 @@ def left_over(number, share=1.0, radius=R):
         yield rest, asked / steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_guaranteed_steps_suffice(number):
     rests, shares = zip(*left_over(number))
@@ -81,6 +82,7 @@ def test_the_guaranteed_steps_suffice(number):
     assert max(shares) > (0.4, 0.9)[number]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, share", [(0, 0.4), (1, 0.6)])
 def test_fewer_steps_are_caught(number, share):
     assert max(rest for rest, _ in left_over(number, share)) > 1.5
@@ -91,6 +93,7 @@ def test_the_norm_in_place_of_its_square_is_caught():
     assert max(rest for rest, _ in left_over(0, radius=math.sqrt(R))) > 1.5
 
 
+@pytest.mark.slow
 def test_ellipsoids_that_are_too_thin_are_caught(monkeypatch):
     """The twin loses the minimiser: the half of the ball sticks out of its cover."""
     monkeypatch.setattr(solver, "ellipsoid_factors", lambda d: (d / (d + 2), 1.0))
@@ -209,12 +212,14 @@ def passes_and_residuals(monkeypatch, cases, max_iter, looser=1.0, a_step=153, m
     return *np.array(found).T, refused
 
 
+@pytest.mark.slow
 def test_random_search_in_extended_precision(monkeypatch):
     passes, residuals, refused = passes_and_residuals(monkeypatch, range(250), max_iter=100)
     assert residuals.max() <= 1.01 and passes.max() <= 1
     assert refused < 25  # only what is far out, see below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_iter", [0, 20])
 def test_random_search_without_curvature_matrices(max_iter, monkeypatch):
     for module in (solver, tolerance):
@@ -230,6 +235,7 @@ def test_a_solver_that_stops_too_early_is_caught(monkeypatch):
     assert residuals.max() > 2
 
 
+@pytest.mark.slow
 def test_random_search_for_the_last_resort(monkeypatch):
     # (with more columns it takes up to MAX_STEPS)
     few = [k for k in range(400) if draw(k)[1].shape[1] <= 5][:100]

@@ -200,6 +200,7 @@ def test_loss_comes_close_to_epsilon():
     assert 0.99 < worst_long(lambda f: law_of(f, UNIT_TEST, nodes=6001)) < 1.001
 
 
+@pytest.mark.slow
 def test_half_the_sensitivity_is_caught():
     halved = replace(UNIT_TEST, threshold_scale=1.0, query_scale=2.0)
     rng = np.random.default_rng(0)
@@ -247,6 +248,7 @@ def failure(losses, tests):
     return 1 - law_of(losses, tests)[-1]
 
 
+@pytest.mark.slow
 def test_losses_just_above_the_target_are_refused():
     losses = np.full(T, ALPHA)
     assert failure(losses, published_test(ALPHA, DELTA, T, GAMMA)) < GAMMA / 3

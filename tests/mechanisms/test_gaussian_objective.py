@@ -115,6 +115,7 @@ def test_any_budget_has_some_noise(epsilon, delta):
     assert largest_kappa(epsilon, 3) == largest_kappa(min(epsilon, 1e3), 3)
 
 
+@pytest.mark.slow
 def test_classes_share_a_budget_better_than_by_halves():
     for n_problems, gain in [(2, 1.3), (3, 1.6), (10, 2.5)]:
         m = objective_mu(1.0, 1e-6, n_problems)

@@ -297,6 +297,7 @@ def test_runs_differ_and_are_reproducible():
     assert len({len(calls([], random_state=None)[1]) for _ in range(30)}) > 1
 
 
+@pytest.mark.slow
 def test_other_runs_are_forgotten():
     class Model:
         pass

@@ -124,6 +124,7 @@ def test_shows_no_noise():
     assert math.isfinite(holdout._comparisons.threshold)
 
 
+@pytest.mark.slow
 def test_answers_are_as_close_as_the_noise_allows():
     threshold, sigma, budget, m, beta = 0.1, 0.02, 5, 40, 0.5
     bound = threshold + 6 * sigma * math.log((m + 2 * budget) / beta)

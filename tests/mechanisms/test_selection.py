@@ -107,6 +107,7 @@ def test_reproducible():
     assert first == again and len(set(first)) > 5
 
 
+@pytest.mark.slow
 def test_exponential_mechanism_law():
     rng = np.random.default_rng(0)
     q, sensitivity, epsilon = np.array([0.0, 1.0, 2.5, 2.0]), 0.7, 1.3
@@ -115,6 +116,7 @@ def test_exponential_mechanism_law():
     assert chisquare(np.bincount(chosen, minlength=4), expected).pvalue > 1e-7
 
 
+@pytest.mark.slow
 def test_noisy_argmax_with_equal_sensitivities_is_permute_and_flip():
     # permute and flip: go through the candidates in random order, accept i with
     # probability exp(epsilon (q_i - max q) / (2 Delta)) (McKenna and Sheldon 2020)
@@ -173,16 +175,19 @@ def worst_loss(cases, scales_of, epsilon=1.0):
     return worst
 
 
+@pytest.mark.slow
 def test_loss_stays_under_epsilon_and_comes_close(neighbouring_scores):
     worst = worst_loss(neighbouring_scores, exponential_noise_scales)
     assert 0.9 < worst < 1.01
 
 
+@pytest.mark.slow
 def test_scaling_each_candidate_by_its_own_sensitivity_is_caught(neighbouring_scores):
     broken = worst_loss(neighbouring_scores, lambda s, epsilon: 2 * s / epsilon)
     assert broken > 2.0
 
 
+@pytest.mark.slow
 def test_halving_the_noise_is_caught(neighbouring_scores):
     broken = worst_loss(neighbouring_scores, lambda s, epsilon: exponential_noise_scales(s, 2 * epsilon))
     assert broken > 1.8

@@ -41,6 +41,7 @@ def test_reproducible():
     assert verify(0.3, 0.5, verification)[1] != verify(0.3, 0.5, verification)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.02, 0.3])
 def test_a_value_just_above_the_target_is_accepted_as_often_as_promised(gamma):
     verification = Verification(2.0, 0.1, gamma)
@@ -164,6 +165,7 @@ def worst():
     }
 
 
+@pytest.mark.slow
 def test_root_excess_moves_by_v_at_most_and_comes_close(worst):
     assert max(worst.values()) <= 1 + 1e-6
     assert min(worst.values()) > 0.85 and max(worst.values()) > 0.99

@@ -401,6 +401,7 @@ def test_names_of_integers_reach_later_steps(name):
         np.testing.assert_array_equal(rows, expected)
 
 
+@pytest.mark.slow
 def test_a_released_pipeline_takes_what_the_search_took():
     search = clone(SEARCHES["beside a private step"]).set_params(random_state=None)
     for container in sorted(set(CONTAINERS) - {"array"}):

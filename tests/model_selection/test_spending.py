@@ -41,6 +41,7 @@ def committed(search, tmp_path, name="records.ledger"):
     assert (entry.epsilon, entry.delta) == (search.privacy_.epsilon, search.privacy_.delta)
 
 
+@pytest.mark.slow
 def test_shares_of_epsilon_add_up_exactly():
     rng = random.Random(0)
     for _ in range(20_000):

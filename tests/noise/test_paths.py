@@ -123,6 +123,7 @@ def discrete_prefix_pvalue(path, edge=4):
     return pooled_chisquare(counts, expected * counts.sum())
 
 
+@pytest.mark.slow
 def test_discrete_prefix_is_that_of_the_discrete_rule():
     assert discrete_prefix_pvalue(DiscreteLaplacePath(as_generator(0), 4 * N, 0.2, 3.0)) > ALARM
     # the process may begin at the last level, or far beyond
@@ -153,6 +154,7 @@ def test_discrete_marginals(epsilon):
     assert pooled_chisquare(counts, law * path_values.size) > ALARM
 
 
+@pytest.mark.slow
 def test_discrete_at_the_ends_of_what_it_takes():
     path = DiscreteLaplacePath(as_generator(5), 20_000, 1e-14, 800.0)
     assert not path.read(800.0).any() and not path.read(50.0).any()
@@ -350,6 +352,7 @@ def test_ball_in_one_dimension_is_the_rule_for_laplace_noise(monkeypatch):
         assert min(prefix_pvalues(published, twin)) < ALARM
 
 
+@pytest.mark.slow
 def test_ball_in_many_dimensions():
     path = SphericalLaplacePath(as_generator(22), 400, 1000, 1e-3, 1e3)
     for epsilon in (1e-3, 1.0, 1e3):

@@ -120,6 +120,7 @@ def found():
     return {kind: run(kind) for kind in KINDS}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_noise_is_repeated(kind, found):
@@ -129,6 +130,7 @@ def test_no_noise_is_repeated(kind, found):
     assert repeated(releases) == 0 and repeated(keys) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_no_noise_is_repeated_by_workers_of_another_kind(found):
     assert repeated([release for part in found.values() for release in part[0]]) == 0

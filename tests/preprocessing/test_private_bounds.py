@@ -98,6 +98,7 @@ def exact_law(column, epsilon, tail, candidates):
     return softmax(epsilon / 4 * cell_utility(ranks, tail * len(column)))
 
 
+@pytest.mark.slow
 def test_law_is_the_exponential_mechanism():
     """The lower bound of one column, against exp(epsilon_q u / 2), epsilon_q = epsilon / 2."""
     column, grid = np.linspace(1, 2, 40), bound_grid()

@@ -110,6 +110,7 @@ def test_the_number_of_runs_is_not_told_by_warnings(data):
     assert len(set(warned)) == 1 and warned[0] > 0
 
 
+@pytest.mark.slow
 def test_models_that_were_not_chosen_are_forgotten(data):
     search("budget_split", {"model": [OTHER], "model__estimator__gain": [1.0, 2.0, 4.0]}).fit(*data)
     gc.collect()

@@ -154,6 +154,7 @@ def test_a_pass_is_one_computation_of_few_tasks(client, gathered, records):
     assert len(gathered) == 1
 
 
+@pytest.mark.slow
 def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, counter, monkeypatch):
     X, labels, _ = records
     rows, y = client.persist(spread(X)), client.persist(spread(labels))
@@ -179,6 +180,7 @@ def longer_each_time(block, since):
     return block * (1 + 1e3 * (time.time() - since))
 
 
+@pytest.mark.slow
 def test_factors_are_made_anew_with_the_rows_they_belong_to(client, records):
     """A worker is lost with its rows, and the source then gives others, too long for the old factors."""
     X, labels, _ = records
@@ -205,6 +207,7 @@ def moments(X):
     return (np.vstack([X.T @ X, X.sum(axis=0)]),)
 
 
+@pytest.mark.slow
 def test_sums_have_one_order(client, records):
     # numbers whose sum depends on the order of the additions
     X = records[0] * np.geomspace(1, 1e12, 2000)[:, None]
@@ -215,6 +218,7 @@ def test_sums_have_one_order(client, records):
     assert all((one == sums[0]).all() for one in sums)
 
 
+@pytest.mark.slow
 def test_chunks_of_a_worker_share_tasks_and_results_do_not_tell(client, records, counter, monkeypatch):
     """Wherever chunks are, and however many share a task, sums and samples are the same."""
     X, labels, _ = records
@@ -270,6 +274,7 @@ def test_workers_with_copies_share_the_work(client, records):
     assert sorted(i for group in groups for i in group.chunks) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_tasks_go_to_the_rows(client, records, monkeypatch, twin):
     """Not the rows to the tasks, though these are so few that Dask takes them for reading a source."""
@@ -332,6 +337,7 @@ def nannies(client):
     return client.cluster.workers.values()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
     X, _, targets = records
     calls, original = [], ridge.grid_noise
@@ -350,6 +356,7 @@ def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
     assert len(calls) == 2  # one for each fit
 
 
+@pytest.mark.slow
 def test_labels_in_memory_survive_a_killed_worker(client, records):
     X, labels, _ = records
     model = DPLogisticRegression(classes=[0, 1], random_state=0)
@@ -471,6 +478,7 @@ def test_too_many_labels_are_not_gathered(client, gathered, records, monkeypatch
             DPLogisticRegression().fit(spread(X), spread(targets))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_jobs_of_joblib(client, records, backend):
     X, labels, _ = records
@@ -502,6 +510,7 @@ def test_a_fit_may_be_a_task(client, records):
         np.testing.assert_array_equal(fit.result(), expected)
 
 
+@pytest.mark.slow
 def test_the_library_does_not_import_dask():
     code = "import sys, dpselect; sys.exit('dask' in sys.modules or 'distributed' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

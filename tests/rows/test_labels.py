@@ -45,6 +45,7 @@ def test_two_columns_of_labels_are_refused_whatever_keeps_them(records, tmp_path
                 pytest.fail(name)
 
 
+@pytest.mark.slow
 def test_rows_and_labels_may_be_of_different_kinds(records, tmp_path):
     X, labels, _ = records
     model = DPLogisticRegression(classes=[0, 1], random_state=0)

@@ -173,6 +173,7 @@ def test_accuracy_first(records, tmp_path, model, criterion, target):
         )
 
 
+@pytest.mark.slow
 def test_steps_that_want_names_and_categories(records):
     import dask.dataframe as dd
     import pandas as pd

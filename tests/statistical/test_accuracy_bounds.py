@@ -192,6 +192,7 @@ def test_half_of_a_sensitivity_of_the_errors_is_caught(model, n):
     assert worst[3] / 0.5 > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", [DPLogisticRegression, DPLinearSVC])
 def test_the_errors_of_three_classes_move_no_further(classifier):
     model = classifier(alpha=0.1, classes=[0, 1, 2], data_norm=2.0)

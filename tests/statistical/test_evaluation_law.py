@@ -55,6 +55,7 @@ def ratio_of_noise(epsilon, cells=64, repetitions=8000):
     return (1 - zero) / (1 + zero), noise
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_stated_one():
     ratio, noise = ratio_of_noise(EPSILON)
     # within 5.5 standard deviations of a sample of half a million
@@ -65,6 +66,7 @@ def test_the_loss_is_the_stated_one():
     assert np.abs(np.corrcoef(cells.T) - np.eye(64)).max() < 0.08
 
 
+@pytest.mark.slow
 def test_noise_for_one_cell_only_is_caught():
     # a sensitivity of 1, or twice the epsilon
     ratio, _ = ratio_of_noise(2 * EPSILON)

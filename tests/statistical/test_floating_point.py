@@ -87,6 +87,7 @@ CELLS = 1000
 COUNTED = [np.full((20, 1), 0.0005), np.append(np.full((19, 1), 0.0005), [[0.9]], axis=0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_histograms(noise, monkeypatch):
     noisy = []
@@ -155,6 +156,7 @@ def test_covariance_perturbation():
     assert pair[0].size >= N and digits_p_value(pair, 2.0**-38) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_covariance_perturbation_in_l2(delta, monkeypatch):
     step = scales_of(DPRidge(norm="l2", delta=delta, target_range=(-1, 1)), 10, P).step
@@ -313,6 +315,7 @@ def test_private_bounds(monkeypatch):
     assert pair[0].size >= N and digits_p_value(pair, step) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_comparisons(monkeypatch):
     """Both sides of each comparison, on a grid for all losses and exactly."""
     seen, at_most = [], above_threshold._at_most

@@ -107,6 +107,7 @@ def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
     assert gaussian_mu(epsilon * 1.01, delta) > mu and gaussian_mu(epsilon, delta * 1.01) > mu
 
 
+@pytest.mark.slow
 def test_spread_is_the_standard_deviation():
     for parameters in KINDS[:3]:
         draws = np.array(

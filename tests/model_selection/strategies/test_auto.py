@@ -123,6 +123,7 @@ def test_few_records_are_not_spent_on_a_choice(n):
     assert any("base rate" in text for text in plan.messages) == (n * 0.5 / 11 < 30)
 
 
+@pytest.mark.slow
 def test_no_record_moves_the_decision():
     X, y = records(6_000)
     for model, grid in ((LOGISTIC, GRID), (KERNELS, GAMMAS), LOSSES):

@@ -136,6 +136,7 @@ def test_parts_that_would_be_empty_are_refused(data):
         search("data_split", grid=many).plan(10, 3)
 
 
+@pytest.mark.slow
 def test_many_candidates_are_no_reason_to_refuse_many_records():
     many = {"max_iter": list(range(501))}
     with pytest.raises(Touched):

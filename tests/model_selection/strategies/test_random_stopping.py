@@ -62,6 +62,7 @@ def test_the_model_states_the_loss_of_all_runs(data):
     assert s.best_estimator_.privacy_.epsilon == 1.0 == s.privacy_.epsilon
 
 
+@pytest.mark.slow
 def test_no_other_runs_model_is_kept(data, models, number_of_runs):
     number_of_runs(25)
     s = search("random_stopping").fit(*data)

@@ -69,6 +69,7 @@ def test_the_share_reads_what_varies_and_no_record(model, grid, share):
         assert s.privacy_.epsilon == 2.0
 
 
+@pytest.mark.slow
 def test_where_scores_say_nothing_the_public_rule_decides(monkeypatch):
     runs, k = 60, 3
     preferred = strategy().preferred
@@ -80,6 +81,7 @@ def test_where_scores_say_nothing_the_public_rule_decides(monkeypatch):
     assert runs - choices(monkeypatch, np.zeros(k), runs)[preferred[0]] > limit
 
 
+@pytest.mark.slow
 def test_scores_that_are_clearly_better_overrule_the_public_rule(monkeypatch):
     runs = 40
     # proved: one half, if the difference is more than three times what it detects
