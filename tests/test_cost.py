@@ -15,6 +15,7 @@ import compare  # noqa: E402
 import cost_tables  # noqa: E402
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_page_are_the_results_that_are_kept():
     page = (ROOT / "doc" / "cost.rst").read_text()
     tables = cost_tables.tables()

@@ -144,6 +144,7 @@ def test_no_example_stratifies():
     assert all("GridSearchCV(model, {'logisticregression__C'" in call for _, call in shown)
 
 
+@pytest.mark.slow
 def test_an_example_that_stratifies_is_found():
     assert [*stratified_by_default("cross_validate(model, X, y, cv=5)\nms.GridSearchCV(m, g)")]
     assert not [*stratified_by_default("cross_validate(model, X, y, cv=KFold(5))")]

@@ -169,6 +169,7 @@ def test_a_fork_is_a_process_of_its_own():
     assert not os.path.exists(before[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_fork_waits_for_a_lock_that_another_thread_holds():

@@ -119,6 +119,7 @@ CELLS, WIDE = ReleaseStatement(n_features=(1, 2)), ReleaseStatement(n_features=(
 BINARY, RANGE = {"classes": [0, 1]}, {"target_range": (-1, 1)}
 DENSITY = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
 ATTACKS, QUICK = ("check_the_loss_of_each_noise", "check_the_stated_loss"), Moments()
+LONG = (*ATTACKS, "check_paths", "check_certificate")
 HUBER = DPHuberRegressor(target_range=(-1.0, 1.0))
 OURS = [
     (QUICK, None),
@@ -160,7 +161,7 @@ MORE = [
 
 def is_slow(estimator, check):
     """Whether it takes seconds: of our estimators these are among the slow tests."""
-    return check.__name__ in ATTACKS[: 1 if estimator is QUICK else 2]
+    return check.__name__ in LONG[: 1 if estimator is QUICK else 4]
 
 
 def settings_of(param):

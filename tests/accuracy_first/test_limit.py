@@ -29,6 +29,7 @@ from dpselect.model_selection.accuracy_first.methods import (
     ReducedAboveThreshold,
 )
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from tests.marks import slow_but
 
 GRID = np.geomspace(0.01, 100, 40)
 N, STEP = 400, 0.125
@@ -143,7 +144,7 @@ def test_what_has_no_proof_is_refused():
             make_search(*case).plan(N, 1)
 
 
-@pytest.mark.parametrize("name, criterion, method", CASES)
+@pytest.mark.parametrize("name, criterion, method", slow_but(CASES, *range(0, len(CASES), 3)))
 def test_no_search_spends_more_than_its_plan_says(name, criterion, method, tmp_path):
     search = make_search(name, criterion, method)
     plan, _, _ = check_spending(search, tmp_path / "auto")
@@ -343,6 +344,7 @@ def test_certified_within_a_limit():
     assert not search.reached_
 
 
+@pytest.mark.slow
 def test_auto_takes_what_is_forecast_to_be_enough():
     # within this limit the cheaper plan is one of models that would not be found
     for limit in np.geomspace(0.5, 50, 6):

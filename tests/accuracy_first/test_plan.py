@@ -164,6 +164,7 @@ def test_a_grid_that_is_too_small():
         assert last.chosen.most == 0.1 and "on_failure='last'" in last.messages[1]
 
 
+@pytest.mark.slow
 def test_a_method_that_is_expected_to_fail_is_no_cheap_one():
     kinds = set()
     model = DPLogisticRegression(alpha=0.05, classes=[0, 1], perturbation="output")
@@ -231,6 +232,7 @@ def test_an_alpha_that_was_written_is_told_where_auto_would_serve(alpha, told):
     assert not any("alpha=" in said for said in ridge.messages)
 
 
+@pytest.mark.slow
 def test_text():
     text = str(plan())
     head, *lines = text.splitlines()

@@ -664,6 +664,7 @@ def test_clone_parameters_and_pickle():
     assert "target=0.1" in repr(s)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
 def test_searches_in_threads_are_those_in_turn():
     def fit(seed, estimator, method):

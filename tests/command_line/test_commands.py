@@ -119,6 +119,7 @@ def test_a_threshold_and_columns_that_are_kept(run, folder, model):
     assert list(found) == [*given, "ill", "well"]
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_from_python(run, folder):
     assert run(*FULL, "--evaluation", "0.5", "--save", "model.pkl")[0] == 0
     search = pickle.loads((folder / "model.pkl").read_bytes())

@@ -352,6 +352,7 @@ def test_a_pickle_is_read_on_demand_alone(run, folder, argv):
 # --- what Python has saved
 
 
+@pytest.mark.slow
 def test_what_python_has_saved_is_read(run, folder):
     table = pd.DataFrame(records(), columns=["age", "out come", "smoker", "bmi"]).astype({"age": float})
     X, y = table[["age", "smoker", "bmi"]], table["out come"]

@@ -162,6 +162,7 @@ def test_noise_alone_changes_little(method, epsilon):
         np.testing.assert_allclose(curve[inside], scores[inside], atol=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLinearSVC, DPLogisticRegression])
 def test_in_scikit_learn_alone(kind):
     # (with so little noise that all targets are reached)

@@ -245,6 +245,7 @@ def test_more_processes_change_nothing(data):
     assert one.improvements_.tolist() == two.improvements_.tolist()
 
 
+@pytest.mark.slow
 def test_seeds(data):
     with pytest.warns(SeededNoiseWarning):
         found = [

@@ -50,6 +50,7 @@ def test_a_roc_curve_has_a_band_around_it():
     assert label == f"AUC = {BINARY.metric('roc_auc')}"
 
 
+@pytest.mark.slow
 def test_groups_share_axes_and_have_names():
     ax = None
     for level in BINARY.levels:

@@ -271,6 +271,7 @@ def test_bands_of_what_was_learned_first_are_those_of_the_rest_of_epsilon(table)
     np.testing.assert_allclose(ours.noise, theirs.noise, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_bands_are_refused_where_noise_chose(table):
     y = (table["age"] > 50).astype(int)
     pipeline = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], alpha=0.1))

@@ -80,6 +80,7 @@ def test_many_choices_cost_little():
     assert found.epsilon == pytest.approx(mu, rel=0.02)
 
 
+@pytest.mark.slow
 def test_thousands_of_choices_cost_little():
     model = gaussian_loss(0.75, DELTA)
     found = [jointly([choice(0.25 / n, n), model], "").epsilon for n in (500, 5_000, 100_000)]
@@ -165,6 +166,7 @@ def fitted(model, grid, strategy="optimal_risk", **parameters):
     return StabilityGridSearchCV(model, grid, strategy=strategy, **parameters).fit(X, Y).privacy_
 
 
+@pytest.mark.slow
 def test_searches_and_pipelines_state_less(tmp_path):
     model = DPLogisticRegression(classes=[0, 1], delta=DELTA)
     grid = {"data_norm": [0.5, 1.0]}

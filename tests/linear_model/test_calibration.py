@@ -290,6 +290,7 @@ def test_pseudo_huber_attains_epsilon(share, epsilon):
     assert worst_pseudo_huber_edge(mu, 2 * e) > 1.6 * epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon, share, least", [(0.1, 0.42, 1.015), (0.1, 0.5, 1.06), (1.0, 0.6, 1.06), (8.0, 1.5, 1.06)]
 )
@@ -300,6 +301,7 @@ def test_curvature_that_costs_nothing_beyond_its_bound_is_caught(epsilon, share,
     assert worst_pseudo_huber_edge(mu, epsilon) > least * epsilon
 
 
+@pytest.mark.slow
 def test_a_steeper_pseudo_huber_loss_has_no_discount():
     loss, epsilon = SteepPseudoHuberLoss(0.0, 1.0), 1.0
     mu = 1.0 + extra_regularisation(loss, 1, 1.0, 1.0, epsilon)

@@ -106,6 +106,7 @@ def test_without_noise_it_is_the_cell_of_the_median():
     assert 1.0 <= MedianNorm("l2").learn(records(X), np.inf, as_generator()) < 1.2
 
 
+@pytest.mark.slow
 def test_few_records_leave_a_norm_of_rows_of_ordinary_size():
     X, generator = np.full((20, 16), 0.5), as_generator(np.random.RandomState(3))
     found = [MedianNorm("l2").learn(records(X), 1e-6, generator) for _ in range(2000)]

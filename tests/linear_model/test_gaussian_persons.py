@@ -231,6 +231,7 @@ def test_no_budget_is_too_large_or_too_small():
                 assert s.mu * 100 * epsilon * (1 - RESIDUAL_FRACTION) * (1 + 1e-12) >= 2 * K
 
 
+@pytest.mark.slow
 def test_twins_of_fits_are_as_wrong_as_without_a_delta():
     """Weights that are forgotten, and noise of as many persons as there are rows."""
     rows, y, ids = np.full((49, 12), 0.2), np.ones(49, dtype=int), np.minimum(np.arange(49), 9)

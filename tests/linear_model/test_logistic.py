@@ -245,6 +245,7 @@ def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise():
     assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(R**2 / (100 * n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("perturbation, tightness", [("objective", 1.25), ("output", 6.0)])
 def test_excess_bound(norm, perturbation, tightness):

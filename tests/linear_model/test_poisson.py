@@ -117,6 +117,7 @@ def loss_of(kind, perturbation, records):
 ZERO_COUNTS, LARGE_COUNTS = [(1, 0), (-1, 0)], [(1, 10), (-1, 10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 def test_the_loss_stays_under_the_claim_and_comes_close(perturbation):
     assert 0.85 < loss_of(DPPoissonRegressor, perturbation, ZERO_COUNTS) <= 1

@@ -40,6 +40,7 @@ def test_noise_pays_for_rounding_of_sums_at_any_tolerance(tol, perturbation):
         assert s.output_scale >= (2 / N + 2 * s.tau) / s.mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-12, 1e-13])
 def test_the_true_gradient_is_hidden_where_all_rows_are_alike(tol):
     s, v, found = with_tolerance(tol).calibration(PublicShape(N, 1)).scales, 0.93, []
@@ -89,6 +90,7 @@ def test_a_certificate_counts_what_the_noise_hides():
     assert residual >= score.lipschitz * apart * (1 - 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persons", [False, True])
 def test_an_event_at_another_norm_is_no_less(persons):
     model = DPLogisticRegression(1.0, classes=[0, 1, 2], max_derivative=0.6, delta=1e-6, norm="l2")

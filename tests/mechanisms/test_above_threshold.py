@@ -144,6 +144,7 @@ def test_losses_are_taken_one_by_one():
     assert reduced_above_threshold(losses, tests) is None and next(losses) == 7.0
 
 
+@pytest.mark.slow
 def test_reproducible():
     test = tighter_test(ALPHA, DELTA, 40, 0.1)
     tests = reduced_tests(ALPHA, DELTA, 40, 0.1)

@@ -89,6 +89,7 @@ def test_tails_hold_for_every_correlation(m, kappa):
     assert (bounds[2:] <= 1.25 * exact.max(axis=0)[2:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_problems", [2, 3, 10])
 def test_several_problems_spend_what_a_sum_of_losses_does(n_problems):
     epsilon, delta = 1.0, 1e-3

@@ -252,6 +252,7 @@ def tabled_run(index, stream):
     return SCORES[index, output], output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["geometric", "heavy"])
 def test_released_law_is_the_one_that_is_attacked_above(name):
     law, n = LAWS[name], 1500

@@ -136,6 +136,7 @@ def test_steps_see_no_document(broken, monkeypatch):
     assert (len(set(kept)) > 1) == broken
 
 
+@pytest.mark.slow
 def test_many_columns_take_little_memory():
     """Not the 4 GB of 2,000 documents with 2^18 numbers each."""
     rng = np.random.default_rng(0)

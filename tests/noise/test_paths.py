@@ -131,6 +131,7 @@ def test_discrete_prefix_is_that_of_the_discrete_rule():
     assert discrete_prefix_pvalue(DiscreteLaplacePath(as_generator(2), 4 * N, 0.2, 800.0)) > ALARM
 
 
+@pytest.mark.slow
 def test_discrete_prefix_check_catches_lost_jumps_and_independent_noise(monkeypatch):
     class Independent:
         def read(self, epsilon):
@@ -309,6 +310,7 @@ def read_ball(seed, d):
     return np.array([path.read(e) for e in LEVELS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_ball_marginals_and_prefix(d, monkeypatch):
     path_values = read_ball(d, d)

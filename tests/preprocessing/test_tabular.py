@@ -278,6 +278,7 @@ def coefficients(estimator, container, table):
     return getattr(fitted, "best_estimator_", fitted)[-1].coef_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", ["array", "polars", "Arrow"])
 def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, table, monkeypatch):
     model = DPLogisticRegression(classes=[0, 1], random_state=root_stream(0))

@@ -132,6 +132,7 @@ def test_models_are_those_of_rows_in_memory(client, gathered, records, model):
     assert gathered and max(gathered) < 3000
 
 
+@pytest.mark.slow
 def test_scores_gather_no_rows_and_predictions_wait(client, gathered, records):
     X, labels, _ = records
     model = DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, labels)

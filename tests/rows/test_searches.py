@@ -39,6 +39,7 @@ STRATEGIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_searches(records, tmp_path, strategy):
     X, labels, _ = records

@@ -69,6 +69,7 @@ def test_the_attacks_find_sums_of_doubles_out():
     assert digits_p_value([noise[0], 2.0**-40 + noise[1]], 2.0**-40) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_values_that_are_rounded_to_a_grid():
     """All answers that are released one by one go through this function: see below."""
     pair = [
@@ -150,6 +151,7 @@ def covariance_releases(**parameters):
     return pair
 
 
+@pytest.mark.slow
 def test_covariance_perturbation():
     # the least scale is that of a product of two features, 2.24 / epsilon
     pair = covariance_releases()
@@ -233,6 +235,7 @@ def held_out(value):
             return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module, ask",
     [

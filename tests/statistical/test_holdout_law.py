@@ -134,6 +134,7 @@ def test_one_more_answer_than_the_budget_is_caught_on_paper():
     assert losses(gaps, neighbour, 2)[course] > 2.0 * 1 + 0.5
 
 
+@pytest.mark.slow
 def test_a_threshold_that_is_not_renewed_would_not_cost_more():
     """It would cost (3 B + 1) / 2 units: its noise is moved once for all rounds."""
     for budget in (1, 2, 3):

@@ -120,6 +120,7 @@ def test_the_constant_has_to_be_counted():
     assert worst_change(3, broken, "l1", True) > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_an_optimiser_finds_nothing_worse(norm):
     p = 2
