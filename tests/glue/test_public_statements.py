@@ -204,7 +204,7 @@ def statements(row, folder, data=DATA, step=None):
     return found
 
 
-# the fast tests take a few of the settings in turn; all of them are at least 100 that are fitted
+# the fast tests take a few of the settings in turn; all of them are at least 80 that are fitted
 FEW = configurations(1)[::3]
 
 
@@ -224,7 +224,7 @@ def test_what_is_stated_is_the_same_in_many_settings(part, tmp_path):
         first, *others = statements(row, folder)
         assert all(found == first for found in others), row
         fitted += not isinstance(first[0], type)
-    assert fitted >= 25
+    assert fitted >= 20
 
 
 class FewColumns(TransformerMixin, BaseEstimator):
