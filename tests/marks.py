@@ -12,3 +12,8 @@ def slow_but(cases, *fast):
         else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
         for i, case in enumerate(cases)
     ]
+
+
+def a_third(cases):
+    """Return the cases, of which all but every third are slow, as they are much like it."""
+    return slow_but(cases, *range(0, len(cases), 3))

@@ -28,7 +28,7 @@ from dpselect.mechanisms.above_threshold import HIGH_FRACTION, LOW_FRACTION
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 from dpselect.records.public_shape import PublicShape
-from tests.marks import slow_but
+from tests.marks import a_third, slow_but
 
 GRID = {"epsilon": np.geomspace(0.01, 100, 30)}
 LABELS = ["ill", "well"]
@@ -272,7 +272,7 @@ def test_each_further_question_has_half_of_the_failure_probability(estimator, ta
 
 
 @pytest.mark.parametrize("method", STATIC)
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+@pytest.mark.parametrize("estimator", a_third(ESTIMATORS), ids=name_of)
 def test_epsilon_is_known_before_the_data_and_the_least_that_is_enough(estimator, method):
     if not served(estimator, method):
         return
@@ -376,7 +376,7 @@ PROMISES = [
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("estimator, method", slow_but(PROMISES, 0, -1), ids=name_of)
+@pytest.mark.parametrize("estimator, method", slow_but(PROMISES, 0), ids=name_of)
 def test_the_promise(estimator, method):
     parameters = {"method": method, "failure_probability": 0.05, "delta": 1e-6}
     assert misses(estimator, 0.02, **parameters) <= most_misses(0.05)
@@ -385,7 +385,7 @@ def test_the_promise(estimator, method):
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("estimator", [ESTIMATORS[2], OUTPUT, DENSITY], ids=name_of)
+@pytest.mark.parametrize("estimator", slow_but([ESTIMATORS[2], OUTPUT, DENSITY], 1), ids=name_of)
 def test_theory_promises_the_mean(estimator):
     X, y = records(estimator, SMALL)
     s = search(estimator, {"epsilon": np.geomspace(0.03, 300, 20)}, target=0.02, method="theory")
@@ -409,7 +409,6 @@ def test_theory_promises_the_mean(estimator):
             product(["risk", "clipped_squared_error"], ["above_threshold", "predict_verify", "doubling"])
         ),
         1,
-        5,
     ),
 )
 def test_the_promise_on_absolute_targets(criterion, method):
@@ -500,7 +499,7 @@ def test_what_cannot_be_certified_is_known_before_bounds_are_learned():
     assert s.privacy_.epsilon == 0.0
 
 
-@pytest.mark.parametrize("method", ["certified", "above_threshold", "doubling"])
+@pytest.mark.parametrize("method", a_third(["certified", "above_threshold", "doubling"]))
 @pytest.mark.parametrize("criterion", ["excess_risk", "score"])
 @pytest.mark.parametrize("estimator", [RIDGE, OUTPUT, DENSITY], ids=lambda e: type(e).__name__)
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")

@@ -38,6 +38,7 @@ from dpselect.preprocessing import (
     plain_tables,
     tabular_pipeline,
 )
+from tests.marks import a_third
 
 from ..glue import cases
 from .rows import MODELS, ROWS, SCHEMA, SETTINGS, X, table
@@ -79,7 +80,7 @@ def test_models(name):
 
 @pytest.mark.parametrize("norms", [{}, {"norm": "l1"}, {"data_norm": 0.5, "data_norm_l1": 0.6}])
 @pytest.mark.parametrize("max_derivative", [None, 0.7])
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", a_third([2, 3, 5]))
 @pytest.mark.parametrize("middle", [0.0, 1.0])
 def test_models_with_large_coefficients(n_classes, max_derivative, norms, middle):
     """They predict the same of the rows for which all classes are unlikely, or are refused."""

@@ -22,6 +22,7 @@ from dpselect.metrics import (
 )
 from dpselect.noise import discrete_laplace, grid_noise
 from dpselect.rows import Parts
+from tests.marks import a_third
 from tests.trials import fitted_together, trial
 
 from . import reference
@@ -215,7 +216,7 @@ def variants(model):
     return kind
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", a_third(LINEAR))
 def test_models_that_are_solved_together_have_their_own_noise_and_scales(name):
     models = variants(LINEAR[name])
     X, y = records_for(models[0])
@@ -240,7 +241,7 @@ SCORED = in_pairs(
 )
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", a_third(SCORED))
 def test_scores_on_splits_are_those_of_the_documented_models(name):
     models = variants(SCORED[name])
     X, y = records_for(models[0])

@@ -18,6 +18,7 @@ from dpselect.model_selection.accuracy_first.goals import Goal
 from dpselect.noise import release
 from dpselect.records.persons import adjacency_of
 from dpselect.records.public_shape import PublicShape
+from tests.marks import a_third
 
 from . import reference
 from .pairs import accuracy_rows, accuracy_search_of
@@ -66,7 +67,7 @@ def run_of(name, seed=0):
     return Walk(row, seed, None if row["ledger"] == "none" else new_ledger(row))
 
 
-each_row = pytest.mark.parametrize("name", ROWS, scope="module")
+each_row = pytest.mark.parametrize("name", a_third(ROWS), scope="module")
 
 
 def ball_of(known, X):

@@ -18,6 +18,7 @@ from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.gaussian_noise import gaussian_sharpness
 from dpselect.records.persons import Persons
 from dpselect.records.public_shape import PublicShape
+from tests.marks import a_third
 
 from .cases import LINEAR, P, n_problems, records_for
 
@@ -123,7 +124,7 @@ def gradients(model, X, y, ids, W):
     return found.T / design.n_samples
 
 
-@pytest.mark.parametrize("name", ATTACKED)
+@pytest.mark.parametrize("name", a_third(ATTACKED))
 def test_a_person_moves_a_gradient_no_more_than_the_noise_hides(name):
     model = ATTACKED[name]
     K = n_problems(model)

@@ -19,6 +19,7 @@ from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.model_selection import exact_scores as evaluation
 from dpselect.model_selection.accuracy_first import methods
 from dpselect.rows import cutting
+from tests.marks import a_third
 
 from .cases import rows
 from .recording import Recorder
@@ -140,12 +141,14 @@ def numbers_at_once(name):
 
 @pytest.mark.parametrize(
     "pieces, name",
-    [
-        (pieces, name)
-        for pieces, (*_, words) in PIECES.items()
-        for name in NUMBERS
-        if any(word in name for word in words)
-    ],
+    a_third(
+        [
+            (pieces, name)
+            for pieces, (*_, words) in PIECES.items()
+            for name in NUMBERS
+            if any(word in name for word in words)
+        ]
+    ),
 )
 def test_pieces_change_nothing(pieces, name, monkeypatch):
     expected, said = numbers_at_once(name)

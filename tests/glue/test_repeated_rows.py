@@ -28,6 +28,7 @@ from dpselect import (
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.records.persons import Persons
+from tests.marks import a_third
 
 from .cases import key, records_for, rows, targets
 from .test_persons import PUBLIC
@@ -127,7 +128,7 @@ def fitted(name, times):
         return str(error)  # not every strategy knows every model
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", a_third(ALL))
 def test_a_person_whose_rows_are_repeated_is_the_same_person(name):
     assert_same(fitted(name, ONCE), fitted(name, OFTEN))
 

@@ -211,9 +211,13 @@ CASES["stability, alpha"] = Case(
 )
 
 
+FAST = [*CASES][::3]
+
+
 def each_of(names):
     """Parametrise a test; the tests of a name come one after the other, and share its run."""
-    return pytest.mark.parametrize("name", names, scope="module")
+    cases = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return pytest.mark.parametrize("name", cases, scope="module")
 
 
 STABLE = {name: case for name, case in CASES.items() if "stability" in name and "processed" not in name}

@@ -29,7 +29,7 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 from dpselect.records.public_shape import PublicShape
-from tests.marks import slow_but
+from tests.marks import a_third, slow_but
 
 
 def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):
@@ -246,7 +246,7 @@ def test_poisson_attains_epsilon(epsilon, R, n, alpha):
     assert worst(0.1, epsilon) > epsilon * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("epsilon, kappa", [(1.0, 0.8), (1.0, 2.0), (0.3, 0.5), (4.0, 15.0)])
+@pytest.mark.parametrize("epsilon, kappa", a_third([(1.0, 0.8), (1.0, 2.0), (0.3, 0.5), (4.0, 15.0)]))
 def test_logistic_comes_within_two_percent_of_epsilon(epsilon, kappa):
     n = 10**8
     mu = 1 / (n * kappa)

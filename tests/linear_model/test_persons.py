@@ -30,6 +30,7 @@ from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
 from dpselect.records.persons import Persons
 from dpselect.records.public_shape import PublicShape
+from tests.marks import a_third
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -198,7 +199,7 @@ LOSSES = [LogisticLoss(), HuberHingeLoss(0.5), PseudoHuberLoss(0.0, 1.0), Poisso
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", a_third([1, 2, 3]))
 @pytest.mark.parametrize("n", [1, 4])
 def test_no_person_moves_the_density_by_more_than_epsilon(loss, d, n):
     """A search over persons of up to 8 rows, those who stay included, and over what comes out."""

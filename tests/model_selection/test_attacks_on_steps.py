@@ -36,6 +36,7 @@ from dpselect.preprocessing import (
 )
 from dpselect.preprocessing.pipeline_check import private_parts
 from dpselect.preprocessing.table_form import TableForm, read_form
+from tests.marks import a_third
 
 from .tables import ANY, CONTAINERS, IMPUTER, ORDINAL
 
@@ -155,7 +156,7 @@ def neighbours_in(container):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", a_third(SEARCHES))
 def test_no_search_tells_of_a_gap(name, broken):
     found = (released(clone(SEARCHES[name]).fit(X, TARGETS)) for X in neighbours_in("pandas"))
     first = next(found)
@@ -163,7 +164,7 @@ def test_no_search_tells_of_a_gap(name, broken):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", a_third(SEARCHES))
 def test_steps_see_the_same_form_on_neighbours(name, broken):
     def seen(X):
         def look(rows):
@@ -204,7 +205,7 @@ def test_columns_that_no_dummy_row_has_are_refused(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("container", sorted(set(CONTAINERS) - {"array"}))
+@pytest.mark.parametrize("container", a_third(sorted(set(CONTAINERS) - {"array"})))
 def test_no_container_tells_of_a_gap(container):
     search = SEARCHES["beside a private step"]
     found = [released(clone(search).fit(X, TARGETS)) for X in neighbours_in(container)]
