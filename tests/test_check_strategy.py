@@ -83,8 +83,9 @@ def test_the_library_s_strategies_state_and_keep_what_they_may(strategy):
     assert len(passed(report)) >= 4
 
 
+# "auto" takes one of the others, which is attacked itself; how it takes it has a law of its own
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"control"}))
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"auto", "control"}))
 def test_the_library_s_strategies_pass(strategy):
     report = check_strategy(strategy)
     names = {text.partition(" ")[0] for text in passed(report)}
