@@ -15,7 +15,7 @@ from ..linear_model.ridge import DPRidge
 from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from ..preprocessing.plain_tables import spellings
 from ..preprocessing.schema import CategoryColumn
-from ..preprocessing.terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
+from ..preprocessing.terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm
 from ..utils.parameters import as_fitted
 from .graph import INTEGERS, NUMBERS, TEXT
 
@@ -163,13 +163,19 @@ def _category(term, graph, read):
     return graph.Squeeze(graph.Gather(np.vstack([codes, nothing]), read, axis=0), np.array([1]))
 
 
+@features.register(CosineTerm)
+def _cosine(term, graph, read):
+    (column,) = term.parts
+    return graph.cos(graph.Mul(_scaled(column, graph, read, 0.5), np.float64(np.pi)))
+
+
 @features.register(PairTerm)
 def _pair(term, graph, *read):
-    one, other = (
-        graph.cos(graph.Mul(_scaled(column, graph, x, 0.5), np.float64(np.pi)))
-        for column, x in zip(term.parts, read)
-    )
-    return graph.Div(graph.Mul(one, other), np.float64(2))
+    one, other = (features(factor, graph, x) for factor, x in zip(term.factors, read))
+    m, k = (len(factor.names) for factor in term.factors)
+    first = graph.Gather(one, np.repeat(np.arange(m), k), axis=1)
+    second = graph.Gather(other, np.tile(np.arange(k), m), axis=1)
+    return graph.Mul(graph.Mul(first, second), np.float64(term.amplitude))
 
 
 @features.register(FourierTerm)

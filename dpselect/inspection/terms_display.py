@@ -1,6 +1,5 @@
 """Plot the terms of a model of a table: a curve for each number, a point for each category."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,24 +14,20 @@ from ..base.learned_numbers import epsilon_of_fit, first_releases
 from ..linear_model import DPPoissonRegressor
 from ..linear_model.linear_noise import LinearNoise
 from ..preprocessing import TableEncoder
-from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
 from ..records.public_shape import PublicShape
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, Estimator, FloatArray
 from ..utils.validation import imported_pandas
 from .display import imported_pyplot
+from .term_pictures import DEVIATIONS, N_POINTS_OF_A_PAIR, draw, height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-# points between bounds; odd, to include the middle
-N_POINTS, N_POINTS_OF_A_PAIR = 101, 41
-MAX_LEVELS = 24  # in one plot
-# half-width of bands, in upper bounds on the noise's standard deviation
-DEVIATIONS = 2
-WIDTH, HEIGHT, LEVEL_HEIGHT = 3.4, 2.6, 0.22  # inches
+N_POINTS = 101  # between bounds; odd, to include the middle
+WIDTH = 3.4  # inches
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,7 +237,7 @@ class TermsDisplay:
             )
         limit = self._limit()
         for axis, drawn in zip(axes, self.terms):
-            _draw(axis, drawn, limit, self.unit)
+            draw(axis, drawn, limit, self.unit)
         # the figure, also for axes in a subfigure
         self.axes_, self.figure_ = axes, axes[0].figure.figure
         return self
@@ -250,7 +245,7 @@ class TermsDisplay:
     def _new_axes(self, pyplot, n_cols):
         n_cols = min(n_cols, len(self.terms))
         rows = [self.terms[i : i + n_cols] for i in range(0, len(self.terms), n_cols)]
-        heights = [max(map(_height, row)) for row in rows]
+        heights = [max(map(height, row)) for row in rows]
         figure = pyplot.figure(layout="constrained", figsize=(WIDTH * n_cols, sum(heights)))
         # one subfigure per row, so that long names in one row do not move the others
         parts = figure.subfigures(len(rows), squeeze=False, height_ratios=heights)[:, 0]
@@ -336,16 +331,10 @@ def _deviation(model, n_samples):
 def _centre(term):
     """Return the mean of the features over the levels; for numbers it is 0."""
     if isinstance(term, CategoryTerm):
-        return term.at(*_levels(term)).mean(axis=0)
+        return term.at(term.cells()).mean(axis=0)
+    if isinstance(term, PairTerm):
+        return np.outer(*map(_centre, term.factors)).ravel() * term.amplitude
     return np.zeros(len(term.names))
-
-
-def _levels(term):
-    """Return a cell for each level of categories, or of a number with cuts."""
-    (column,) = term.parts
-    if not term.cuts:
-        return term.values()
-    return [np.array([column.low, *term.cuts, *([np.nan] if column.missing else [])])]
 
 
 def _unit(model, target):
@@ -355,107 +344,3 @@ def _unit(model, target):
         bent = (getattr(model, "max_derivative", None) or 1) < 1
         return f"{'linear prediction' if bent else said} of {target}"
     return "log of the count" if isinstance(model, DPPoissonRegressor) else "prediction"
-
-
-def _height(drawn):
-    levels = min(len(drawn.effect), MAX_LEVELS) if _is_listed(drawn.term) else 0
-    return max(HEIGHT, LEVEL_HEIGHT * levels + 0.8)
-
-
-def _is_listed(term):
-    return isinstance(term.parts[0], CategoryColumn)
-
-
-def _draw(ax, drawn, limit, unit):
-    if isinstance(drawn.term, PairTerm):
-        _draw_image(ax, drawn, limit, unit)
-    elif _is_listed(drawn.term):
-        _draw_levels(ax, drawn)
-        ax.set(xlim=(-limit, limit), xlabel=unit)
-        ax.axvline(0, color="0.8", lw=0.8, zorder=0)
-    else:
-        _draw_curve(ax, drawn)
-        ax.set(ylim=(-limit, limit), ylabel=unit)
-        ax.axhline(0, color="0.8", lw=0.8, zorder=0)
-    said = "\nmay be noise alone" if drawn.may_be_noise else ""
-    ax.set_title(" and ".join(map(_label, drawn.term.parts)) + said, fontsize="medium")
-
-
-def _draw_levels(ax, drawn):
-    """Draw a bar for each level, or only for those with the largest effects."""
-    (values,) = drawn.values
-    shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MAX_LEVELS])
-    places = np.arange(len(shown))
-    error = None if drawn.noise is None else DEVIATIONS * drawn.noise[shown]
-    ax.barh(places, drawn.effect[shown], height=0.7, color="tab:blue", xerr=error, ecolor="0.3")
-    names = ["missing" if value is None else str(value).strip("<>") for value in values[shown]]
-    ax.set_yticks(places, names, fontsize="small")
-    ax.set_ylim(len(shown) - 0.5, -0.5)
-    if len(shown) < len(values):
-        ax.set_ylabel(f"the {len(shown)} largest of {len(values)}")
-
-
-def _draw_curve(ax, drawn):
-    """Draw a curve over the bounds, or steps between cuts, and a point for gaps beside them."""
-    (values,), (column,) = drawn.values, drawn.term.parts
-    transform, inverse = TRANSFORMS[column.transform], INVERSES[column.transform]
-    if column.transform is not None:
-        ax.set_xscale("function", functions=(transform, inverse))
-    style = {"drawstyle": "steps-post"} if isinstance(drawn.term, CategoryTerm) else {}
-    gap = np.isnan(values)
-    x, effect = values[~gap], drawn.effect[~gap]
-    ax.plot(x, effect, color="tab:blue", **style)
-    if drawn.noise is not None:
-        ends = [effect + sign * DEVIATIONS * drawn.noise[~gap] for sign in (-1, 1)]
-        step = "post" if style else None
-        ax.fill_between(x, *ends, color="tab:blue", alpha=0.2, lw=0, step=step)
-    ticks = _ticks(column)
-    names = [f"{tick:g}" if abs(tick) < 1e4 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks]
-    if gap.any():
-        low, high = transform(column.low), transform(column.high)
-        at_right = float(inverse(high + 0.12 * (high - low)))
-        error = None if drawn.noise is None else DEVIATIONS * drawn.noise[gap]
-        ax.errorbar([at_right], drawn.effect[gap], yerr=error, fmt="o", color="tab:blue", ecolor="0.3")
-        near = [tick for tick in ticks if transform(tick) > high - 0.1 * (high - low)]
-        ticks, names = [*ticks, at_right], [*names, "missing"]
-        names = ["" if tick in near else name for tick, name in zip(ticks, names)]
-    ax.set_xticks(ticks, names, fontsize="small")
-    ax.minorticks_off()
-
-
-def _ticks(column):
-    """Return about five numbers between the bounds."""
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = column.low, column.high
-    ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    if column.transform is not None:
-        powers = 10.0 ** np.arange(math.floor(math.log10(max(abs(low), abs(high)))) + 1)
-        apart = max(1, math.ceil(len(powers) / (4 if low >= 0 else 2)))
-        powers = powers[len(powers) - 1 :: -apart]
-        ticks = np.sort([*-powers, 0.0, *powers])
-    inside = [float(tick) for tick in ticks if low <= tick <= high]
-    return inside or [low, high]
-
-
-def _draw_image(ax, drawn, limit, unit):
-    """Draw an image over two columns, without their gaps."""
-    first, second = drawn.values
-    complete = ~(np.isnan(first) | np.isnan(second))
-    x, y = np.unique(first[complete]), np.unique(second[complete])
-    image = drawn.effect[complete].reshape(len(x), len(y)).T
-    mesh = ax.pcolormesh(
-        x, y, image, cmap="coolwarm", vmin=-limit, vmax=limit, shading="gouraud", rasterized=True
-    )
-    ax.figure.colorbar(mesh, ax=ax, label=unit)
-    for axis, column in zip("xy", drawn.term.parts):
-        transform, inverse = TRANSFORMS[column.transform], INVERSES[column.transform]
-        if column.transform is not None:
-            getattr(ax, f"set_{axis}scale")("function", functions=(transform, inverse))
-        getattr(ax, f"set_{axis}ticks")(_ticks(column))
-    ax.set(xlabel=_label(drawn.term.parts[0]), ylabel=_label(drawn.term.parts[1]))
-
-
-def _label(column):
-    unit = getattr(column, "unit", None)
-    return f"{column.name} ({unit})" if unit else str(column.name)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 from .plain_rows import affine, as_float64, between, having, known_columns
 from .schema import TRANSFORMS
 from .table_cells import MISSING_TEXTS, TRUTHS, as_number
-from .terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
+from .terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm
 
 # spellings of missing values by Python, numpy and pandas
 WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
@@ -192,13 +192,27 @@ def spellings(column):
     }
 
 
+def _cosine(term):
+    (column,) = term.parts
+    fill, turned = _filled(_fill(column, 0.5)), affine(0.0, 1 / np.pi)
+    return make_pipeline(*_read(column), fill, turned, _fit(FunctionTransformer(np.cos)))
+
+
 def _pair(term):
+    branches = [
+        (f"factor{i}", FrozenEstimator(BRANCHES[type(factor)](factor)), [i])
+        for i, factor in enumerate(term.factors)
+    ]
+    m, k = (len(factor.names) for factor in term.factors)
+    first, second = np.repeat(np.arange(m), k), m + np.tile(np.arange(k), m)
+    chosen = [("first", "passthrough", first), ("second", "passthrough", second)]
     return make_pipeline(
-        _read_all(term.parts, 0.5),
-        affine([0.0, 0.0], [1 / np.pi, 1 / np.pi]),
-        _fit(FunctionTransformer(np.cos)),
-        _fit(FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True})),
-        affine(0.0, 2.0),
+        ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, 2))),
+        ColumnTransformer(chosen, sparse_threshold=0).fit(np.zeros((1, m + k))),
+        # [first, second], whose product it is
+        _fit(FunctionTransformer(np.split, kw_args={"indices_or_sections": 2, "axis": 1})),
+        _fit(FunctionTransformer(np.prod, kw_args={"axis": 0})),
+        affine(np.zeros(m * k), np.full(m * k, 1 / term.amplitude)),
     )
 
 
@@ -214,6 +228,7 @@ def _fourier(term):
 
 BRANCHES = {
     CategoryTerm: _category,
+    CosineTerm: _cosine,
     FourierTerm: _fourier,
     NumberTerm: _number,
     PairTerm: _pair,

@@ -1,9 +1,7 @@
 """Encode a table of numbers and categories as rows for a linear model, by a public schema alone."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,26 +27,16 @@ from ..rows import (
 from ..utils.atomic import all_or_nothing
 from ..utils.parameters import keep_params
 from ..utils.type_aliases import Array, MatrixLike
-from ..utils.validation import check_choice, check_flag, check_number, unquoted
+from ..utils.validation import check_choice, unquoted
+from .encoder_checks import check_parameters
 from .plain_tables import plain_encoder
-from .schema import CategoryColumn, NumberColumn, PublicSchema
+from .schema import PublicSchema
 from .table_encoding import TableEncoding
 from .table_form import as_array, column_places, list_columns
-from .terms import (
-    CategoryTerm,
-    FourierTerm,
-    Lengths,
-    NumberTerm,
-    PairTerm,
-    levels_of,
-    random_directions,
-)
+from .table_terms import TableTerms, total_lengths
 
 # key for all columns, which no column has as its name
 EVERY = ("every column",)
-# fewer and more cosines of a number, and the signal, n * epsilon / E[noise norm], from which on more
-# are better; found by experiment
-FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -83,9 +71,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     cut_points : dict, default=None
         Of columns of numbers that are cut into categories, from the name to ascending numbers between
         the bounds. A number at a cut belongs to the upper part.
-    pairs : list of (str, str), default=()
-        Columns of numbers between which there is an interaction: each pair adds
-        cos(pi z) cos(pi z') / 2.
+    pairs : list of (str, str) or "auto", default=()
+        Columns between which there is an interaction: each pair adds all products of cos(pi z) of a
+        number and the code of a category or of a number that is cut. All pairs have one length, and a
+        typical squared l2 norm of a quarter of that of all other terms together; see Notes.
+        "auto" takes all pairs of numbers where the schema and `n_epsilon` allow for them, and else none.
     n_fourier : int, default=0
         Random features sqrt(2 / n_fourier) cos(w . x + b) of all numbers x = 2 z - 1 together, which
         approximate the kernel ``exp(-gamma ||x - x'||^2)``. They mix columns, and have no picture.
@@ -102,6 +92,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Of all columns by name.
     expansion_ : "linear" or int
         What was made of numbers: `expansion`, or what "auto" took.
+    pairs_ : tuple of (str, str)
+        The pairs: `pairs`, or what "auto" took.
     terms_ : tuple of Term
         The parts of the additive model: each has the names of its `columns`, the places of its
         features in a row (`outputs`, a slice), `names`, and ``at(*values)``, the features at
@@ -126,7 +118,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     "auto" divides `n_epsilon` by the mean length of the noise of a linear model of the rows, in units of
     their :meth:`typical_norm`: at most the number of columns. It takes 4 cosines if, with them, that is
-    300 or more. The page "Tables" has the experiment.
+    300 or more. The page "Tables" has the experiment. ``pairs="auto"`` takes the pairs if there are at
+    most 8 for each number and one more for each level of a category, and this number is 300 or more with
+    them.
+
+    Name a pair where one column changes what another one means: the hour and whether it is a working
+    day. It is worth it where this number is 60 or more.
 
     Examples
     --------
@@ -195,7 +192,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.schema_ = self._schema()
             names = getattr(self, "feature_names_in_", None)
             self._places = column_places(self.schema_.columns, names, self.n_features_in_, "schema")
-            self.expansion_, self.terms_ = self._expanded(self.schema_)
+            made = self._made(self.schema_)
+            self.expansion_, self.pairs_, self.terms_ = made.expansion, made.pairs, made.terms
         keep_params(self)
         remember(self, X)
         return self
@@ -309,8 +307,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _lengths(self, norm):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
-        _, terms = self._expanded(self._schema())
-        return _total(terms)
+        return total_lengths(self._made(self._schema()).terms)
+
+    def _made(self, schema):
+        check_parameters(self, schema)
+        return TableTerms.of(self, schema)
 
     def _schema(self):
         schema = self._given_schema()
@@ -327,133 +328,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if isinstance(given, (str, os.PathLike)):
             return PublicSchema.from_json(given)
         return PublicSchema(given if isinstance(given, Mapping) else {EVERY: given})
-
-    def _expanded(self, schema):
-        """Return the expansion, and the terms of a schema in the order of the features."""
-        self._check_parameters(schema)
-        if self.expansion != "auto":
-            return self.expansion, self._terms(schema, self.expansion)
-        if self.n_epsilon is not None:
-            terms = self._terms(schema, MORE)
-            if self.n_epsilon * _total(terms).typical_l2_squared ** 0.5 >= ENOUGH * _noise_length(terms):
-                return MORE, terms
-        return FEWER, self._terms(schema, FEWER)
-
-    def _terms(self, schema, expansion):
-        if self.categories != "auto":
-            return self._coded(schema, expansion, self.categories)
-        coded = (self._coded(schema, expansion, code) for code in ("simplex", "onehot"))
-        return min(coded, key=_noise_length)
-
-    def _coded(self, schema, expansion, code):
-        """Return the terms, with the chosen code for all categories."""
-        cuts = {name: tuple(map(float, given)) for name, given in (self.cut_points or {}).items()}
-        terms = []
-        for name, column in schema.columns.items():
-            if isinstance(column, CategoryColumn) or name in cuts:
-                levels = levels_of(column, cuts.get(name, ()))
-                codes = [f"code{j}" for j in range(1, len(levels))]
-                names = [f"{name}_{end}" for end in (codes if code == "simplex" else levels)]
-                term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
-            else:
-                linear = expansion == "linear"
-                ends = [""] if linear else [f"_cos{k}" for k in range(1, expansion + 1)]
-                ends += ["_missing"] if column.missing else []
-                names = [f"{name}{end}" for end in ends]
-                term = NumberTerm((column,), tuple(names), expansion=expansion)
-            terms.append(term)
-        for pair in self.pairs:
-            columns = tuple(schema.columns[name] for name in pair)
-            terms.append(PairTerm(columns, (f"{pair[0]}*{pair[1]}",)))
-        if self.n_fourier:
-            columns = tuple(c for c in schema.columns.values() if isinstance(c, NumberColumn))
-            drawn = random_directions(len(columns), self.n_fourier, self.gamma, self.random_state)
-            names = [f"fourier{j}" for j in range(self.n_fourier)]
-            terms.append(FourierTerm(columns, tuple(names), 0, *drawn))
-        return _in_place(terms)
-
-    def _check_parameters(self, schema):
-        expansion = self.expansion
-        if isinstance(expansion, str):
-            check_choice(
-                "expansion", expansion, ("auto", "linear"), why="it says how numbers are expanded"
-            )
-        else:
-            check_number(
-                "expansion",
-                expansion,
-                integer=True,
-                why="it counts the cosines of each number",
-                instead='write an integer of 1 or more, "linear" or "auto"',
-            )
-        if self.n_epsilon is not None:
-            check_number(
-                "n_epsilon",
-                self.n_epsilon,
-                high_included=True,
-                why="noise is short or long beside the number of records times epsilon",
-                instead="write n_samples * epsilon, such as 1000.0, or None",
-            )
-        check_choice(
-            "categories", self.categories, ("auto", "simplex", "onehot"), why="these are known here"
-        )
-        check_number(
-            "n_fourier",
-            self.n_fourier,
-            integer=True,
-            low_included=True,
-            why="it counts random features",
-            instead="write 0 for none, or an integer",
-        )
-        check_number(
-            "gamma",
-            self.gamma,
-            why="random features are drawn with variance 2 gamma",
-            instead="write a number greater than 0, such as 1.0",
-        )
-        check_number(
-            "random_state",
-            self.random_state,
-            integer=True,
-            low_included=True,
-            why="random features are public, and come from a public seed",
-            instead="write an integer of 0 or more, such as 0",
-        )
-        check_flag("sparse_output", self.sparse_output, why="it says what kind of matrix is returned")
-        self._check_columns(schema)
-
-    def _check_columns(self, schema):
-        """Refuse cuts and pairs of columns that are not numbers, and cuts outside of the bounds."""
-        numeric = {name: c for name, c in schema.columns.items() if isinstance(c, NumberColumn)}
-        if self.n_fourier and not numeric:
-            raise ValueError(
-                f"n_fourier={self.n_fourier} needs columns of numbers, and the schema has none; write 0."
-            )
-        if not isinstance(self.cut_points, Mapping | None):
-            raise TypeError(
-                f"cut_points of type {type(self.cut_points).__name__} names no columns; write a dict "
-                'such as {"age": [18, 65]}.'
-            )
-        for name, cuts in (self.cut_points or {}).items():
-            try:
-                ends = [numeric[name].low, *map(float, cuts), numeric[name].high]
-                cut = len(ends) > 2 and bool((np.diff(ends) > 0).all())
-            except (KeyError, TypeError, ValueError, OverflowError):
-                cut = False
-            if not cut:
-                raise ValueError(
-                    f"cut_points of {name!r} are not ascending numbers between the bounds of such a "
-                    "column of numbers in the schema, so they make no categories; write for instance "
-                    '{"age": [18, 65]}.'
-                )
-        pairs = self.pairs if isinstance(self.pairs, (list, tuple)) else [None]
-        for pair in pairs:
-            listed = [name for name in numeric if isinstance(pair, (list, tuple)) and name in pair]
-            if len(listed) != 2 or len(pair) != 2:
-                raise ValueError(
-                    f"pairs={self.pairs!r} are not pairs of different columns of numbers in the schema, "
-                    'of which products can be made; write for instance [("age", "hours")].'
-                )
 
     def _table(self, X, reset):
         """Check shape and names of a table, and return it, lazily if it is not in memory."""
@@ -489,29 +363,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             columns = ()
         tags.input_tags.allow_nan = any(column.missing for column in columns)
         return tags
-
-
-def _total(terms):
-    return Lengths(*np.sum([term.lengths for term in terms], axis=0).tolist())
-
-
-def _noise_length(terms):
-    """Return the approximate norm of a linear model's noise: spherical, or of independent variables."""
-    total, d = _total(terms), terms[-1].outputs.stop
-    return min(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
-
-
-def _in_place(terms):
-    """Return terms with the positions of their features, or refuse duplicate names of features."""
-    placed, start = [], 0
-    for term in terms:
-        placed.append(replace(term, start=start))
-        start = placed[-1].outputs.stop
-    names = Counter(name for term in placed for name in term.names)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        raise ValueError(
-            f"The schema makes features of one name, {twice}, which cannot be distinguished; give "
-            "columns or categories other names."
-        )
-    return tuple(placed)

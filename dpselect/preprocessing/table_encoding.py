@@ -50,11 +50,8 @@ class TableEncoding:
 
     def sparse(self, rows):
         """Return the features as a CSR array."""
-        (_, read), blocks = self._read(rows), []
-        for term in self.terms:
-            columns = [read[name] for name in term.columns]
-            one_hot = getattr(term, "code", None) == "onehot"
-            blocks.append(term.one_hot(*columns) if one_hot else sparse.csr_array(term.encode(*columns)))
+        _, read = self._read(rows)
+        blocks = [term.sparse(*(read[name] for name in term.columns)) for term in self.terms]
         return sparse.hstack(blocks, format="csr")
 
     def _read(self, rows):

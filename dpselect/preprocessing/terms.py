@@ -102,6 +102,10 @@ class Term(ABC):
     def encode(self, *read: Array) -> FloatArray:
         """Return the features of columns that were read."""
 
+    def sparse(self, *read: Array) -> sparse.csr_array:
+        """Return the same features as a CSR array."""
+        return sparse.csr_array(self.encode(*read))
+
     @property
     @abstractmethod
     def lengths(self) -> Lengths:
@@ -113,6 +117,11 @@ class NumberTerm(Term):
     """2 z - 1, or k^(-1/2) cos(pi k z) for k = 1..K; 0 for a gap without a fill; a flag for gaps."""
 
     expansion: str | int = "linear"
+
+    @property
+    def factor(self):
+        """CosineTerm : What the column is in a pair."""
+        return CosineTerm(self.parts, tuple(str(name) for name in self.columns))
 
     def encode(self, z):
         terms = NumberTerms([self])
@@ -176,9 +185,21 @@ class CategoryTerm(Term):
     cuts: tuple[float, ...] = ()
 
     @property
+    def factor(self):
+        """CategoryTerm : What the column is in a pair."""
+        return self
+
+    @property
     def levels(self) -> tuple[Any, ...]:
         """tuple : Levels that the codes stand for."""
         return levels_of(self.parts[0], self.cuts)
+
+    def cells(self, n: int = 0) -> Array:
+        """Return a cell for each level, of a number with cuts the lowest; ignores `n`."""
+        (column,) = self.parts
+        if not self.cuts:
+            return column.values(n)
+        return np.array([column.low, *self.cuts, *([np.nan] if column.missing else [])])
 
     def encode(self, read):
         """Return codes; 0 for a value that is not one of the levels."""
@@ -188,8 +209,10 @@ class CategoryTerm(Term):
             return columns[:-1].T
         return _corners(len(self.levels))[:, self._places(read)].T
 
-    def one_hot(self, read):
-        places = self._places(read)
+    def sparse(self, *read):
+        if self.code != "onehot":
+            return super().sparse(*read)
+        places = self._places(*read)
         rows = np.flatnonzero(places >= 0)
         shape = (len(places), len(self.levels))
         return sparse.csr_array((np.ones(len(rows)), (rows, places[rows])), shape=shape)
@@ -212,16 +235,59 @@ class CategoryTerm(Term):
 
 
 @dataclass(frozen=True)
-class PairTerm(Term):
-    """cos(pi z) cos(pi z') / 2; 0 where one is missing and has no fill."""
+class CosineTerm(Term):
+    """cos(pi z) of a number, 0 for a gap without a fill: a factor of pairs."""
 
-    def encode(self, *read):
-        first, second = (cosine(_filled(*each, gap=0.5)) for each in zip(self.parts, read))
-        return (first * second / 2)[:, np.newaxis]
+    def encode(self, z):
+        (column,) = self.parts
+        return cosine(_filled(column, z, gap=0.5))[:, np.newaxis]
+
+    def cells(self, n: int) -> Array:
+        """Return n numbers between the bounds, and nan for gaps."""
+        return self.parts[0].values(n)
 
     @property
     def lengths(self):
-        return Lengths(1 / 2, 1 / 4, MEAN_COSINE**2 / 2, 1 / 16)
+        return Lengths(1.0, 1.0, MEAN_COSINE, 1 / 2)
+
+
+@dataclass(frozen=True)
+class PairTerm(Term):
+    """All products of the features of two factors, times an amplitude.
+
+    Factors are cosines of numbers and codes of categories. The norm of all products is the product of
+    both norms, in l1 and l2: sum_ij |a_i b_j| = sum_i |a_i| sum_j |b_j|.
+    """
+
+    factors: tuple[CosineTerm | CategoryTerm, ...] = ()
+    amplitude: float = 1.0
+
+    def values(self, n=101):
+        mesh = np.meshgrid(*(factor.cells(n) for factor in self.factors), indexing="ij")
+        return [axis.ravel() for axis in mesh]
+
+    def encode(self, *read):
+        one, other = (factor.encode(x).T for factor, x in zip(self.factors, read))
+        products = one[:, np.newaxis] * other
+        products *= self.amplitude
+        return products.reshape(len(one) * len(other), one.shape[1]).T
+
+    def sparse(self, *read):
+        one, other = (factor.sparse(x) for factor, x in zip(self.factors, read))
+        entries = one.tocoo()
+        # each entry of the first factor times the row of the second one
+        products = other[entries.row]
+        times = np.diff(products.indptr)
+        values = np.repeat(entries.data, times) * products.data * self.amplitude
+        places = np.repeat(entries.col, times) * other.shape[1] + products.indices
+        shape = len(read[0]), one.shape[1] * other.shape[1]
+        return sparse.csr_array((values, (np.repeat(entries.row, times), places)), shape=shape)
+
+    @property
+    def lengths(self):
+        one, other = (factor.lengths for factor in self.factors)
+        size = self.amplitude
+        return Lengths(*np.prod([one, other, (size, size**2, size, size**2)], axis=0).tolist())
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,13 @@ SETTINGS = [
     {
         "expansion": 2,
         "cut_points": {"age": [30, 50], "hours": [3, 8], "income": [1e3, 1e5]},
-        "pairs": [("income", "debt"), ("age", "hours")],
+        "pairs": [("income", "debt"), ("age", "hours"), ("job", "hours"), ("kind", "income")],
         "n_fourier": 7,
+    },
+    {
+        "pairs": [("debt", "code"), ("smoker", "grade"), ("grade", "kind"), ("income", "age")],
+        "categories": "onehot",
+        "sparse_output": True,
     },
     {"categories": "simplex", "cut_points": {"debt": [0]}, "expansion": 5},
 ]

@@ -37,7 +37,7 @@ NAMES = (
     "poisson 3.0",
 )
 EVERYTHING = {
-    "pairs": [("age", "debt")],
+    "pairs": [("age", "debt"), ("income", "job")],
     "n_fourier": 3,
     "cut_points": {"income": [100.0]},
     "expansion": 2,

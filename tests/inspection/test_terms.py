@@ -122,6 +122,89 @@ def test_pairs_are_part_of_the_sum(table):
     np.testing.assert_allclose(whole_effect, np.subtract(*corners) + ends[0] - ends[1], atol=1e-9)
 
 
+PAIRS = [("age", "income"), ("job", "age"), ("debt", "dose"), ("dose", "job")]
+
+
+@pytest.mark.parametrize("categories", ["simplex", "onehot"])
+def test_pairs_of_every_kind_are_part_of_the_sum(categories, table):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1]), categories=categories, pairs=PAIRS)
+    display = TermsDisplay.from_estimator(pipeline.fit(table, np.arange(N) % 2), n_samples=N)
+    drawn = {term.name: term for term in display.terms}
+    assert list(drawn)[6:] == PAIRS
+    rng = np.random.default_rng(2)
+    for name in PAIRS:
+        image = drawn[name]
+        places = rng.integers(0, len(image.effect), 20)
+        records = table.iloc[:20].reset_index(drop=True).astype(object)
+        for column, values in zip(name, image.values):
+            records[column] = values[places]
+        found = pipeline.decision_function(records)
+        others = display.offset
+        for other, term in drawn.items():
+            if other == name:
+                others = others + image.effect[places]
+                continue
+            # the effect of each record, by its features
+            columns = [records[c] for c in (other if isinstance(other, tuple) else (other,))]
+            coef = pipeline[-1].coef_[0, term.term.outputs]
+            centre = term.effect[0] - term.term.at(*(v[:1] for v in term.values)) @ coef
+            others = others + term.term.at(*columns) @ coef + centre
+        np.testing.assert_allclose(found, others, atol=1e-9)
+
+
+@pytest.mark.parametrize("categories", ["simplex", "onehot"])
+def test_pairs_are_0_on_average(categories, table):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1]), categories=categories, pairs=PAIRS)
+    fitted = pipeline.fit(table, np.arange(N) % 2)
+    for image in TermsDisplay.from_estimator(fitted, PAIRS).terms:
+        weight = np.ones(len(image.effect))
+        for column, values in zip(image.name, image.values):
+            if column not in ("job", "dose"):  # the rule of trapezes, without gaps
+                weight[np.isnan(values)] = 0
+                weight[(values == np.nanmin(values)) | (values == np.nanmax(values))] /= 2
+        assert (weight * image.effect).sum() == pytest.approx(0, abs=1e-9) and np.ptp(image.effect) > 0
+
+
+def test_a_broken_twin_without_a_centre_is_caught(table, monkeypatch):
+    from dpselect.inspection import terms_display
+
+    monkeypatch.setattr(terms_display, "_centre", lambda term: np.zeros(len(term.names)))
+    with pytest.raises(AssertionError):
+        test_pairs_are_0_on_average("onehot", table)
+
+
+def test_pictures_of_pairs_name_their_levels(table):
+    places = [f"place {i}" for i in range(30)]
+    schema = {**SCHEMA, "place": places}
+    pairs = [*PAIRS, ("region", "place"), ("place", "age")]
+    X = table.assign(place=np.resize(places, N))
+    pipeline = tabular_pipeline(schema, DPLogisticRegression(classes=[0, 1]), **OPTIONS, pairs=pairs)
+    display = TermsDisplay.from_estimator(pipeline.fit(X, np.arange(N) % 2), pairs).plot()
+    smooth, job_age, debt_dose, dose_job, wide, high = display.axes_
+    jobs, doses = ["farmer", "clerk", "cook", "unknown", "missing"], ["0 to 2", "2 to 5", "5 to 10"]
+
+    def levels(axis):
+        return [label.get_text() for label in axis.get_ticklabels()]
+
+    assert levels(job_age.xaxis) == levels(dose_job.yaxis) == jobs
+    assert levels(debt_dose.yaxis) == levels(dose_job.xaxis) == doses
+    assert job_age.get_ylabel() == "age (years)" and debt_dose.get_xscale() == "function"
+    assert wide.get_ylabel() == "place: the 24 largest of 30" == high.get_xlabel()
+    assert len(levels(wide.yaxis)) == 24 and set(levels(high.xaxis)) < set(places)
+    image = dose_job.collections[0].get_array().reshape(5, 3)
+    np.testing.assert_array_equal(image, display.terms[3].effect.reshape(3, 5).T)
+    # the first level is at the top
+    assert dose_job.get_ylim() == (4.5, -0.5) and dose_job.get_xlim() == (-0.5, 2.5)
+    assert job_age.get_ylim() == (0, 100)
+    values = debt_dose.collections[0].get_coordinates()[0, :, 0]
+    assert len(values) == 42 and (values[0], values[-1]) == (-1e5, 1e5)
+    assert smooth.collections[0].get_array().size == 41 * 41
+    display.figure_.canvas.draw()
+    frame = TermsDisplay.from_estimator(pipeline, [("dose", "job")]).to_frame()
+    assert frame["value"].tolist()[:2] == [(0.0, "farmer"), (0.0, "clerk")] and len(frame) == 15
+    assert frame["value"].iloc[4] == (0.0, None)
+
+
 @pytest.mark.parametrize("categories", ["simplex", "onehot"])
 def test_terms_are_0_on_average(categories, table):
     pipeline = whole(DPLogisticRegression(classes=[0, 1]), categories=categories)

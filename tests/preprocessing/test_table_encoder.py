@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -18,11 +19,12 @@ from dpselect.preprocessing import (
     PublicSchema,
     TableEncoder,
     check_pipeline_privacy,
+    tabular_pipeline,
 )
 from dpselect.preprocessing import (
     table_cells as cells,
 )
-from dpselect.preprocessing.terms import FourierTerm
+from dpselect.preprocessing.terms import FourierTerm, Lengths, PairTerm
 
 from ..model_selection.tables import CONTAINERS
 
@@ -34,7 +36,8 @@ SCHEMA = {
 SEARCHED = [
     TableEncoder(SCHEMA, expansion=3, n_fourier=2),
     TableEncoder(SCHEMA, categories="onehot", expansion="linear", cut_points={"visits": [0.5]}),
-    TableEncoder(SCHEMA, n_epsilon=1e5),
+    TableEncoder(SCHEMA, n_epsilon=1e5, pairs=[("grade", "visits")]),
+    TableEncoder(SCHEMA, categories="onehot", pairs=[("visits", "grade")]),
 ]
 
 
@@ -43,35 +46,149 @@ def test_features_and_their_names():
         "age": (0, 120),
         "job": ["a", "b"],
         "pay": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
+        "size": (0, 1),
     }
     encoder = TableEncoder(
         schema,
         expansion=2,
         categories="onehot",
         cut_points={"age": [18, 65]},
-        pairs=[("age", "pay")],
+        pairs=[("age", "job"), ("pay", "job"), ("size", "pay")],
     )
-    rows = encoder.fit_transform([[17, "b", None], [200, "a", 1e6], [65, "c", 0]])
+    X = [[17, "b", None, 0], [200, "a", 1e6, 1], [65, "c", 0, 0.25]]
+    rows = encoder.fit_transform(X)
     names = encoder.get_feature_names_out().tolist()
+    ages = ["age_0 to 18", "age_18 to 65", "age_65 to 120"]
     assert names == [
-        "age_0 to 18",
-        "age_18 to 65",
-        "age_65 to 120",
+        *ages,
         "job_a",
         "job_b",
         "pay_cos1",
         "pay_cos2",
         "pay_missing",
-        "age*pay",
+        "size_cos1",
+        "size_cos2",
+        *(f"{age}*job_{job}" for age in ages for job in "ab"),
+        "pay*job_a",
+        "pay*job_b",
+        "size*pay",
     ]
+    half = 0.5**0.5
     expected = [
-        [1, 0, 0, 0, 1, 0, 0, 1, 0],
-        [0, 0, 1, 1, 0, -1, 0.5**0.5, 0, 0.5],
-        [0, 0, 1, 0, 0, 1, 0.5**0.5, 0, np.cos(np.pi * 65 / 120) / 2],
+        [1, 0, 0, 0, 1, 0, 0, 1, 1, half],
+        [0, 0, 1, 1, 0, -1, half, 0, -1, half],
+        [0, 0, 1, 0, 0, 1, half, 0, half, 0],
     ]
-    np.testing.assert_allclose(rows, expected, atol=1e-15)
-    assert [term.columns for term in encoder.terms_] == [("age",), ("job",), ("pay",), ("age", "pay")]
+    np.testing.assert_allclose(rows[:, :10], expected, atol=1e-15)
+    # three pairs share a quarter of 1 + 1 + 2 (1 + 1/2) / 2; a cosine has a mean square of 1/2
+    codes, mixed, cosines = (3.5 / 12 * np.array([1, 2, 4])) ** 0.5
+    products = [
+        [0, codes, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, codes, 0, -mixed, 0, cosines],
+        [0, 0, 0, 0, 0, 0, 0, 0, half * cosines],
+    ]
+    np.testing.assert_allclose(rows[:, 10:], products, atol=1e-15)
+    assert encoder.typical_norm() ** 2 == pytest.approx(3.5 * 5 / 4)
+    assert [term.columns for term in encoder.terms_][4:] == list(encoder.pairs_) == encoder.pairs
     assert [name for term in encoder.terms_ for name in names[term.outputs]] == names
+
+
+PAIRED = {
+    **SCHEMA,
+    "age": {"bounds": (0, 9), "transform": "log1p"},
+    "job": ["a", "b", "c"],
+}
+ALL_PAIRS = [*combinations(PAIRED, 2)]
+
+
+def shares_of_pairs(encoder):
+    """The squared length of each pair, in units of the equal share of a quarter of all other terms."""
+    terms = [term for term in encoder.terms_ if len(term.columns) == 1]
+    pairs = [term for term in encoder.terms_ if len(term.columns) == 2]
+    additive = sum(term.lengths.typical_l2_squared for term in terms)
+    return [term.lengths.typical_l2_squared / additive * 4 * len(pairs) for term in pairs]
+
+
+@pytest.mark.parametrize("categories", ["simplex", "onehot"])
+@pytest.mark.parametrize("cut_points", [None, {"visits": [0.5], "age": [1, 3]}])
+def test_pairs_are_products_of_their_columns_and_share_a_quarter(categories, cut_points):
+    encoder = TableEncoder(PAIRED, expansion=3, categories=categories, cut_points=cut_points)
+    rng = np.random.default_rng(0)
+    cells = [[*"012x", None], [0, 0.25, 0.3, 1, None], [0, 1, 2, 99], [*"abcd"]]
+    X = np.column_stack([rng.choice(np.array(each, dtype=object), 300) for each in cells])
+    additive = encoder.fit_transform(X)
+    alone = {term.columns[0]: term for term in encoder.terms_}
+    encoder.set_params(pairs=ALL_PAIRS)
+    rows = encoder.fit_transform(X)
+    # everything but pairs is what it was
+    np.testing.assert_array_equal(rows[:, : additive.shape[1]], additive)
+    assert shares_of_pairs(encoder) == pytest.approx([1] * len(ALL_PAIRS))
+    for term in encoder.terms_[4:]:
+        factors = []
+        for name in term.columns:
+            features = additive[:, alone[name].outputs]
+            # the first cosine of a number, or the code of a category
+            factors.append(features[:, :1] if "cos1" in alone[name].names[0] else features)
+        one, other = factors
+        expected = term.amplitude * (one[:, :, np.newaxis] * other[:, np.newaxis]).reshape(300, -1)
+        np.testing.assert_allclose(rows[:, term.outputs], expected, rtol=1e-15, atol=0)
+    sparse_rows = clone(encoder).set_params(sparse_output=True).fit_transform(X)
+    np.testing.assert_array_equal(sparse_rows.toarray(), rows)
+
+
+def test_pairs_of_numbers_by_a_public_rule():
+    numbers = {f"n{j}": (0, 1) for j in range(5)}
+    schema = {**numbers, "job": ["a", "b"], "place": ["x", "y", "z"]}
+
+    def taken(columns, n_epsilon, **options):
+        encoder = TableEncoder(columns, pairs="auto", n_epsilon=n_epsilon, **options)
+        encoder.fit(np.zeros((1, len(columns))))
+        named = clone(encoder).set_params(pairs=encoder.pairs_, expansion=encoder.expansion_)
+        assert named.typical_norm("l1") == encoder.typical_norm("l1")
+        return encoder.pairs_
+
+    every = tuple(combinations(numbers, 2))
+    paired = TableEncoder(schema, pairs=every, expansion=4, categories="simplex")
+    edge = 300 * len(paired.fit(np.zeros((1, 7))).get_feature_names_out())
+    options = {"expansion": 4, "categories": "simplex"}
+    assert taken(schema, edge * 0.999, **options) == taken(schema, None) == ()
+    assert taken(schema, edge * 1.001, **options) == taken(schema, float("inf")) == every
+    # a number that is cut is none
+    cut = {"n0": [0.5]}
+    assert taken(schema, float("inf"), cut_points=cut) == tuple(combinations([*numbers][1:], 2))
+    # 8 for each number, and one for each level of a category
+    many = {f"n{j}": (0, 1) for j in range(18)}
+    assert len(taken(dict([*many.items()][:17]), float("inf"))) == 8 * 17
+    assert len(taken(many, float("inf"))) == 0
+    levels = {"place": [str(j) for j in range(9)]}
+    assert len(taken({**many, **levels}, float("inf"))) == 18 * 17 / 2 == 8 * 18 + 9
+    levels = {"place": [str(j) for j in range(8)]}
+    assert len(taken({**many, **levels}, float("inf"))) == 0
+
+
+@pytest.mark.parametrize(
+    "pairs, said",
+    [
+        ([("a", "b"), ("a", "a"), ("c", "a")], r"has \('a', 'a'\), \('c', 'a'\), and products"),
+        ([("a", "b"), ("b", "a")], r"has \('b', 'a'\), and products"),
+        ("all", "has 'all', and products"),
+    ],
+)
+def test_what_is_wrong_with_pairs_is_said_at_once(pairs, said):
+    with pytest.raises(ValueError, match=f"^pairs {said} .* write for instance"):
+        TableEncoder({"a": (0, 1), "b": ["x", "y"]}, pairs=pairs).fit([[0, "x"]])
+
+
+def test_a_search_tunes_pairs():
+    rng = np.random.default_rng(0)
+    X = np.array([rng.random(5000), rng.choice(["x", "y"], 5000)], dtype=object).T
+    y = ((X[:, 0] > 0.5) == (X[:, 1] == "x")).astype(int)
+    schema = {"a": (0, 1), "b": ["x", "y"]}
+    pipeline = tabular_pipeline(schema, DPLogisticRegression(classes=[0, 1]))
+    grid = {"encoder__pairs": [(), "auto", [("a", "b")]]}
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=20.0).fit(X[:4000], y[:4000])
+    assert search.best_params_ == {"encoder__pairs": [("a", "b")]}
+    assert np.mean(search.predict(X[4000:]) == y[4000:]) > 0.9
 
 
 def test_terms_are_the_parts_of_an_additive_model():
@@ -314,6 +431,49 @@ def test_norms_are_public_and_hold(encoder):
         assert largest <= before[norm][0] * (1 + 1e-12)
         assert encoder.n_fourier or largest > before[norm][0] * (1 - 1e-12)
         assert before[norm][1] <= before[norm][0]
+
+
+CORNERS = {
+    "grade": ["0", "1", "2", "x", None],
+    "visits": [0, 0.25, 0.5, 1, None],
+    "age": [0, 9, 3, -5],
+    "job": ["a", "b", "c", "?"],
+}
+OF_ALL_KINDS = [
+    {"expansion": expansion, "categories": categories, "cut_points": cut_points}
+    for expansion in ("linear", 3)
+    for categories in ("simplex", "onehot")
+    for cut_points in (None, {"age": [3]}, {"visits": [0.5]})
+]
+
+
+def longest_corner(encoder):
+    """The largest norms over all combinations of cells, in units of the largest that there can be."""
+    rows = encoder.fit_transform([*product(*CORNERS.values())])
+    return [
+        np.linalg.norm(rows, order, axis=1).max() / encoder.max_norm(norm)
+        for norm, order in (("l1", 1), ("l2", 2))
+    ]
+
+
+@pytest.mark.parametrize("options", OF_ALL_KINDS, ids=str)
+def test_no_corner_is_longer_than_the_largest_norm(options):
+    for pairs in ((), ALL_PAIRS):
+        assert max(longest_corner(TableEncoder(PAIRED, pairs=pairs, **options))) <= 1 + 1e-12
+    whole = {name: PAIRED[name] for name in ("age", "job")}  # at which all terms are largest at once
+    encoder = TableEncoder(whole, pairs=[("job", "age")], **options | {"cut_points": None})
+    rows = encoder.fit_transform([*product(CORNERS["age"], CORNERS["job"])])
+    for norm, order in (("l1", 1), ("l2", 2)):
+        assert np.linalg.norm(rows, order, axis=1).max() == pytest.approx(encoder.max_norm(norm))
+
+
+def test_the_broken_twin_counts_a_pair_as_one_feature(monkeypatch):
+    def of_one(term):
+        size = term.amplitude / 2
+        return Lengths(size, size**2, size / 2, size**2 / 4)
+
+    monkeypatch.setattr(PairTerm, "lengths", property(of_one))
+    assert max(longest_corner(TableEncoder(PAIRED, pairs=ALL_PAIRS))) > 1.01
 
 
 def test_the_typical_norm_is_that_of_the_page():

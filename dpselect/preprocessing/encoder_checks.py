@@ -1,0 +1,112 @@
+"""Check the parameters of a TableEncoder, before any record is read."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..utils.validation import check_choice, check_flag, check_number
+from .schema import NumberColumn
+
+
+def check_parameters(encoder, schema):
+    """Refuse parameters that are wrong, by themselves or beside the schema.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    schema : PublicSchema
+        Of all columns by name.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    expansion = encoder.expansion
+    if isinstance(expansion, str):
+        check_choice("expansion", expansion, ("auto", "linear"), why="it says how numbers are expanded")
+    else:
+        check_number(
+            "expansion",
+            expansion,
+            integer=True,
+            why="it counts the cosines of each number",
+            instead='write an integer of 1 or more, "linear" or "auto"',
+        )
+    if encoder.n_epsilon is not None:
+        check_number(
+            "n_epsilon",
+            encoder.n_epsilon,
+            high_included=True,
+            why="noise is short or long beside the number of records times epsilon",
+            instead="write n_samples * epsilon, such as 1000.0, or None",
+        )
+    check_choice(
+        "categories", encoder.categories, ("auto", "simplex", "onehot"), why="these are known here"
+    )
+    check_number(
+        "n_fourier",
+        encoder.n_fourier,
+        integer=True,
+        low_included=True,
+        why="it counts random features",
+        instead="write 0 for none, or an integer",
+    )
+    check_number(
+        "gamma",
+        encoder.gamma,
+        why="random features are drawn with variance 2 gamma",
+        instead="write a number greater than 0, such as 1.0",
+    )
+    check_number(
+        "random_state",
+        encoder.random_state,
+        integer=True,
+        low_included=True,
+        why="random features are public, and come from a public seed",
+        instead="write an integer of 0 or more, such as 0",
+    )
+    check_flag("sparse_output", encoder.sparse_output, why="it says what kind of matrix is returned")
+    _check_columns(encoder, schema)
+
+
+def _check_columns(encoder, schema):
+    """Refuse what needs other columns than the schema has, and cuts outside of the bounds."""
+    numeric = {name: c for name, c in schema.columns.items() if isinstance(c, NumberColumn)}
+    if encoder.n_fourier and not numeric:
+        raise ValueError(
+            f"n_fourier={encoder.n_fourier} needs columns of numbers, and the schema has none; write 0."
+        )
+    if not isinstance(encoder.cut_points, Mapping | None):
+        raise TypeError(
+            f"cut_points of type {type(encoder.cut_points).__name__} names no columns; write a dict "
+            'such as {"age": [18, 65]}.'
+        )
+    for name, cuts in (encoder.cut_points or {}).items():
+        try:
+            ends = [numeric[name].low, *map(float, cuts), numeric[name].high]
+            cut = len(ends) > 2 and bool((np.diff(ends) > 0).all())
+        except (KeyError, TypeError, ValueError, OverflowError):
+            cut = False
+        if not cut:
+            raise ValueError(
+                f"cut_points of {name!r} are not ascending numbers between the bounds of such a "
+                "column of numbers in the schema, so they make no categories; write for instance "
+                '{"age": [18, 65]}.'
+            )
+    _check_pairs(encoder.pairs, list(schema.columns))
+
+
+def _check_pairs(pairs, names):
+    if isinstance(pairs, str) and pairs == "auto":
+        return
+    wrong, seen = [], []
+    for pair in pairs if isinstance(pairs, (list, tuple)) else [pairs]:
+        found = [name for name in names if isinstance(pair, (list, tuple)) and name in pair]
+        if len(found) != 2 or len(pair) != 2 or found in seen:
+            wrong.append(pair)
+        seen.append(found)
+    if wrong:
+        raise ValueError(
+            f"pairs has {', '.join(map(repr, wrong))}, and products are made of two different columns "
+            'of the schema, once of each pair; write for instance [("age", "hours")], or "auto".'
+        )
