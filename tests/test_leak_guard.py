@@ -121,6 +121,8 @@ def test_no_other_default_learns_from_the_records():
         "base_rate": "the penalty counts from 0",
         "max_derivative": "the loss is scikit-learn's, as steep as 1",
         "n_epsilon": "the map does not follow it",
+        "class_share": "as 1/2",
+        "columns": "all of the schema",
         "conversion": "an account for other neighbours is refused",
         "delta_parameter": "the model has no delta",
         "classes_parameter": "as classes=None, unless public records have all labels: a warning",

@@ -243,9 +243,12 @@ def _target(model, name):
 
 def _rows(model, arguments, more=()):
     """Return the columns that a saved model reads, by name, without others of the file."""
-    return read_table(
-        arguments.file, _columns(model) | dict(more), arguments.separator, others="left out", few=1
-    )
+    columns = _columns(model) | dict(more)
+    frame = read_table(arguments.file, columns, arguments.separator, others="left out", few=1)
+    encoder, _ = printing.parts(model)
+    names = getattr(encoder, "feature_names_in_", [])
+    # columns that the encoder ignores stay empty
+    return frame if set(names) <= set(columns) else frame.reindex(columns=[*names, *more])
 
 
 def _kept(arguments):

@@ -15,7 +15,7 @@ from ..ledger import refuse_inner_ledger
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
 from ..preprocessing.table_form import is_documents
-from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline
+from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline, known_share, write_share
 from ..records.public_shape import PublicShape, n_problems
 from ..records.records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..utils.validation import unquoted
@@ -122,7 +122,10 @@ class Candidate:
     @property
     def steps_key(self):
         """Equal for candidates whose steps before the model are the same."""
-        return *self.params_key, self.n_problems if isinstance(self.estimator, TabularPipeline) else 1
+        if not isinstance(self.estimator, TabularPipeline):
+            return self.params_key
+        # the model sets parameters of its encoder
+        return *self.params_key, self.n_problems, self.estimator.steps[-2][1].class_share
 
     @property
     def n_problems(self):
@@ -217,9 +220,11 @@ def make_candidates(
 
 def _bound(pipeline, params):
     """Bound the rows of the model by the norms of this candidate's encoder."""
+    write_share(pipeline)  # as it is given: shares may be learned later
     pipeline.bound()
     owned = {f"{pipeline.steps[-1][0]}__{name}": "reads from its encoder" for name in BOUNDS}
-    owned[f"{pipeline.steps[-2][0]}__{TOLD}"] = "writes from public numbers"
+    for name in (TOLD, *known_share(last_step(pipeline))):
+        owned[f"{pipeline.steps[-2][0]}__{name}"] = "writes from public numbers"
     for name in params.keys() & owned.keys():
         raise ValueError(
             f"param_grid names {name!r}, which a TabularPipeline {owned[name]}; leave it out, or give "

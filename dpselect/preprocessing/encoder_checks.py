@@ -40,6 +40,14 @@ def check_parameters(encoder, schema):
             why="noise is short or long beside the number of records times epsilon",
             instead="write n_samples * epsilon, such as 1000.0, or None",
         )
+    if encoder.class_share is not None:
+        check_number(
+            "class_share",
+            encoder.class_share,
+            high=1.0,
+            why="it is the share of the records that a class has",
+            instead="write a guess, such as 0.1, or None",
+        )
     check_choice(
         "categories", encoder.categories, ("auto", "simplex", "onehot"), why="these are known here"
     )
@@ -72,9 +80,11 @@ def check_parameters(encoder, schema):
 def _check_columns(encoder, schema):
     """Refuse what needs other columns than the schema has, and cuts outside of the bounds."""
     numeric = {name: c for name, c in schema.columns.items() if isinstance(c, NumberColumn)}
-    if encoder.n_fourier and not numeric:
+    left_out = _left_out(encoder.columns, list(schema.columns))
+    if encoder.n_fourier and not numeric.keys() - left_out:
         raise ValueError(
-            f"n_fourier={encoder.n_fourier} needs columns of numbers, and the schema has none; write 0."
+            f"n_fourier={encoder.n_fourier} needs columns of numbers, and the schema has none that is "
+            "read; write 0."
         )
     if not isinstance(encoder.cut_points, Mapping | None):
         raise TypeError(
@@ -94,6 +104,28 @@ def _check_columns(encoder, schema):
                 '{"age": [18, 65]}.'
             )
     _check_pairs(encoder.pairs, list(schema.columns))
+    pairs = () if isinstance(encoder.pairs, str) else encoder.pairs
+    needed = [*(encoder.cut_points or ()), *(name for pair in pairs for name in pair)]
+    lacking = [name for name in dict.fromkeys(needed) if name in left_out]
+    if lacking:
+        raise ValueError(
+            f"columns leaves out {lacking}, which cut_points or pairs need; list them too, or take them "
+            "out of cut_points and pairs."
+        )
+
+
+def _left_out(columns, names):
+    """Return the columns of the schema that a list leaves out, or refuse a list of others."""
+    if columns is None or (isinstance(columns, str) and columns == "first"):
+        return ()
+    listed = list(columns) if isinstance(columns, (list, tuple)) else []
+    wrong = [name for i, name in enumerate(listed) if name not in names or name in listed[:i]]
+    if wrong or not listed:
+        raise ValueError(
+            f"columns={columns!r} names {', '.join(map(repr, wrong)) or 'no columns'}, and it lists "
+            'columns of the schema, each once; write some of their names, "first", or None for all.'
+        )
+    return [name for name in names if name not in listed]
 
 
 def _check_pairs(pairs, names):

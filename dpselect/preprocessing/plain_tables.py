@@ -29,14 +29,16 @@ WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
 
 
 @config_context(transform_output="default")
-def plain_encoder(terms, places, names=None):
+def plain_encoder(terms, places, n_columns, names=None):
     """Return a fitted ColumnTransformer with the features of terms.
 
     Parameters
     ----------
     terms : tuple of Term
     places : dict
-        From the name of each column to its place in a table.
+        From the name of each column that is read to its place in a table.
+    n_columns : int
+        Of tables.
     names : array-like of str, default=None
         Of all columns, if tables have names.
     """
@@ -44,7 +46,7 @@ def plain_encoder(terms, places, names=None):
     for i, term in enumerate(terms):
         chosen = [places[name] for name in term.columns]
         branches.append((f"term{i}", FrozenEstimator(BRANCHES[type(term)](term)), chosen))
-    encoder = ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, len(places))))
+    encoder = ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, n_columns)))
     if names is not None:
         _name_columns(encoder, np.asarray(names, dtype=object))
     return encoder.set_output(transform="default")

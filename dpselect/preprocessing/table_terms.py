@@ -1,4 +1,4 @@
-"""Choose the terms of a table by its schema and public numbers: expansion, codes and pairs."""
+"""Choose columns and terms of a table by its schema and public numbers."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -22,6 +22,8 @@ from .terms import (
 # fewer and more cosines of a number, and the signal, n * epsilon / E[noise norm], from which on more
 # are better, and pairs of numbers too; found by experiment
 FEWER, MORE, ENOUGH = 2, 4, 300.0
+# the signal down to which columns are taken in the order of their importance
+ENOUGH_FOR_COLUMNS = 30.0
 # pairs that are taken unasked are at most so many for each number, and one more for each level
 PAIRS_OF_A_NUMBER = 8
 # squared length of all pairs, in units of that of all other terms
@@ -52,8 +54,11 @@ class TableTerms:
     @classmethod
     def of(cls, encoder, schema):
         """Choose by the parameters of a TableEncoder, which are valid."""
+        schema = _read_columns(encoder, schema)
         automatic = isinstance(encoder.pairs, str)
         pairs = () if automatic else tuple(map(tuple, encoder.pairs))
+        # of the first columns, others are lacking; of a list they were refused
+        pairs = tuple(pair for pair in pairs if all(name in schema.columns for name in pair))
         expansion, n_epsilon = encoder.expansion, encoder.n_epsilon
         if expansion == "auto":
             expansion, terms = MORE, _shortest(encoder, schema, MORE, pairs)
@@ -73,17 +78,49 @@ def total_lengths(terms):
     return Lengths(*np.sum([term.lengths for term in terms], axis=0).tolist())
 
 
-def _is_enough(terms, n_epsilon, enough=ENOUGH):
-    """Return whether n_epsilon is so many times the length of the noise, in units of a row's."""
+def _is_enough(terms, n_epsilon):
+    """Return whether n_epsilon is ENOUGH times the length of the noise, in units of a row's."""
     if n_epsilon is None:
         return False
-    return n_epsilon * total_lengths(terms).typical_l2_squared ** 0.5 >= enough * _noise_length(terms)
+    return n_epsilon * total_lengths(terms).typical_l2_squared ** 0.5 >= ENOUGH * _noise_length(terms)
 
 
 def _noise_length(terms):
     """Return the approximate norm of a linear model's noise: spherical, or of independent variables."""
-    total, d = total_lengths(terms), terms[-1].outputs.stop
-    return min(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
+    return _noise_lengths(total_lengths(terms), terms[-1].outputs.stop)
+
+
+def _noise_lengths(total, d):
+    return np.minimum(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
+
+
+def _read_columns(encoder, schema):
+    """Return the schema of the columns that are read."""
+    if encoder.columns is None:
+        return schema
+    names = list(schema.columns)
+    if encoder.columns == "first":
+        names = names[: _n_first(encoder, schema)]
+    else:
+        names = [name for name in names if name in encoder.columns]
+    return PublicSchema({name: schema.columns[name] for name in names})
+
+
+def _n_first(encoder, schema):
+    """Return how many of the columns the signal is enough for, in their order."""
+    n = len(schema.columns)
+    if encoder.n_epsilon is None:
+        return n
+    share = 1 / 2 if encoder.class_share is None else encoder.class_share
+    lengths, signals = [], []
+    for terms in _codings(encoder, schema, FEWER):
+        total = Lengths(*np.cumsum([term.lengths for term in terms], axis=0).T)
+        noise = _noise_lengths(total, np.array([term.outputs.stop for term in terms]))
+        lengths.append(noise)
+        signals.append(encoder.n_epsilon * total.typical_l2_squared**0.5 / noise)
+    signal = np.choose(np.argmin(lengths, axis=0), signals) * 4 * share * (1 - share)
+    enough = np.flatnonzero(signal >= ENOUGH_FOR_COLUMNS)
+    return min(n, max(2, enough[-1] + 1 if len(enough) else 0))
 
 
 def _pairs_of_numbers(terms):
@@ -96,15 +133,20 @@ def _pairs_of_numbers(terms):
 
 def _shortest(encoder, schema, expansion, pairs):
     """Return the terms with the given code of categories, or that with the shortest noise."""
+    coded = _codings(encoder, schema, expansion)
+    return min((_complete(encoder, terms, pairs) for terms in coded), key=_noise_length)
+
+
+def _codings(encoder, schema, expansion):
+    """Return the terms of single columns, for each code of categories that may be taken."""
     codes = ("simplex", "onehot") if encoder.categories == "auto" else (encoder.categories,)
-    coded = [_coded(encoder, schema, expansion, code, pairs) for code in codes]
-    return min(coded, key=_noise_length) if len(coded) > 1 else coded[0]
+    return [_in_place(_of_columns(encoder, schema, expansion, code)) for code in codes]
 
 
-def _coded(encoder, schema, expansion, code, pairs):
-    """Return the terms, with the chosen code for all categories."""
+def _of_columns(encoder, schema, expansion, code):
+    """Return a term for each column, with the chosen code for all categories."""
     cuts = {name: tuple(map(float, given)) for name, given in (encoder.cut_points or {}).items()}
-    terms = {}
+    terms = []
     for name, column in schema.columns.items():
         if isinstance(column, CategoryColumn) or name in cuts:
             levels = levels_of(column, cuts.get(name, ()))
@@ -116,27 +158,31 @@ def _coded(encoder, schema, expansion, code, pairs):
             ends += ["_missing"] if column.missing else []
             names = [f"{name}{end}" for end in ends]
             term = NumberTerm((column,), tuple(names), expansion=expansion)
-        terms[name] = term
+        terms.append(term)
+    return terms
+
+
+def _complete(encoder, terms, pairs):
+    """Return terms of columns, then those of pairs, then random features of all numbers."""
+    columns = tuple(part for term in terms for part in term.parts if isinstance(part, NumberColumn))
     random = []
-    if encoder.n_fourier:
-        columns = tuple(c for c in schema.columns.values() if isinstance(c, NumberColumn))
+    if encoder.n_fourier and columns:
         drawn = random_directions(len(columns), encoder.n_fourier, encoder.gamma, encoder.random_state)
         names = [f"fourier{j}" for j in range(encoder.n_fourier)]
         random.append(FourierTerm(columns, tuple(names), 0, *drawn))
-    return _in_place([*terms.values(), *_pair_terms(terms, pairs, random), *random])
+    return _in_place([*terms, *_pair_terms(terms, pairs, [*terms, *random]), *random])
 
 
 def _pair_terms(terms, pairs, others):
     """Return terms of pairs, all of one length, and together a share of all others."""
-    made = []
-    for pair in pairs:
-        factors = tuple(terms[name].factor for name in pair)
-        names = tuple(f"{one}*{other}" for one in factors[0].names for other in factors[1].names)
-        columns = tuple(terms[name].parts[0] for name in pair)
-        made.append(PairTerm(columns, names, factors=factors))
+    by_name, made = {term.columns[0]: term for term in terms}, []
+    for one, other in pairs:
+        first, second = (by_name[name].factor for name in (one, other))
+        names = tuple(f"{a}*{b}" for a in first.names for b in second.names)
+        made.append(PairTerm((*first.parts, *second.parts), names, factors=(first, second)))
     if not made:
         return made
-    square = SHARE_OF_PAIRS / len(made) * total_lengths([*terms.values(), *others]).typical_l2_squared
+    square = SHARE_OF_PAIRS / len(made) * total_lengths(others).typical_l2_squared
     return [replace(term, amplitude=(square / term.lengths.typical_l2_squared) ** 0.5) for term in made]
 
 

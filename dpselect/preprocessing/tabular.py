@@ -1,10 +1,11 @@
 """A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 
@@ -19,11 +20,27 @@ from .table_encoder import TableEncoder
 BOUNDS, TOLD = ("data_norm", "data_norm_l1"), "n_epsilon"
 
 
+def known_share(model):
+    """Return the share of a class that a model is told, as a parameter of the encoder, or nothing."""
+    classifier = isinstance(model, BaseEstimator) and is_classifier(model)
+    rate = getattr(model, "base_rate", None) if classifier else None
+    known = isinstance(rate, Real) and 0 < rate < 1
+    return {"class_share": float(rate)} if known else {}
+
+
+def write_share(pipeline):
+    """Write the share of a class that the model is told into the encoder."""
+    encoder, model = [None, *(step for _, step in pipeline.steps)][-2:]
+    if isinstance(encoder, TableEncoder):
+        encoder.set_params(**known_share(model))
+
+
 class TabularPipeline(Pipeline):
     """A Pipeline of a :class:`TableEncoder` and a private model, with bounds from the schema.
 
     `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, by
-    which ``expansion="auto"`` goes, and the encoder's :meth:`~TableEncoder.typical_norm` into
+    which its "auto" and "first" go, a `base_rate` of a classifier that is a number into `class_share`,
+    and the encoder's :meth:`~TableEncoder.typical_norm` into
     `data_norm` of the model, and into `data_norm_l1` if it has one. These are functions of public
     numbers and the encoder's parameters alone, so a grid may vary the latter. Epsilon is that with
     which the model will be trained: what a search leaves for it, beside the choice. An
@@ -138,6 +155,7 @@ class TabularPipeline(Pipeline):
         """
         params = self._by_step(params)
         groups = self._groups(params)
+        write_share(self)
         # with persons, the number of rows is not public
         self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
         return super().fit(self._by_block(X), y, **params)

@@ -352,6 +352,21 @@ def test_a_pickle_is_read_on_demand_alone(run, folder, argv):
 # --- what Python has saved
 
 
+def test_columns_that_a_model_ignores_need_not_be_in_a_file(run, folder):
+    table = pd.DataFrame(records(), columns=["age", "out come", "smoker", "bmi"]).astype({"age": float})
+    X, y = table[["bmi", "age", "smoker"]], table["out come"]
+    schema = {name: SCHEMA[name] for name in X}
+    model = DPLogisticRegression(classes=["ill", "well"])
+    pipeline = tabular_pipeline(schema, model, columns=["smoker", "age"])
+    fitted = StabilityGridSearchCV(pipeline, {}, epsilon=5.0).fit(X, y)
+    (folder / "model.skops").write_bytes(sio.dumps(fitted))
+    table.drop(columns="bmi").to_csv(folder / "data.csv", index=False)
+    for argv in COMMANDS:
+        assert run(*argv)[0] == 0
+    code, found, _ = run("predict", "model.skops", "data.csv")
+    assert found.split()[-len(y) :] == fitted.predict(X.assign(bmi="unknown")).tolist()
+
+
 @pytest.mark.slow
 def test_what_python_has_saved_is_read(run, folder):
     table = pd.DataFrame(records(), columns=["age", "out come", "smoker", "bmi"]).astype({"age": float})

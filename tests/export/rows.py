@@ -51,6 +51,11 @@ SETTINGS = [
         "categories": "onehot",
         "sparse_output": True,
     },
+    {
+        "columns": ["debt", "kind", "age", "code"],
+        "pairs": [("age", "kind")],
+        "cut_points": {"age": [30]},
+    },
     {"categories": "simplex", "cut_points": {"debt": [0]}, "expansion": 5},
 ]
 

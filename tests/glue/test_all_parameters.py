@@ -75,6 +75,8 @@ IRRELEVANT = {
             "schema",
             "expansion",
             "n_epsilon",
+            "class_share",
+            "columns",
             "categories",
             "cut_points",
             "pairs",

@@ -38,6 +38,7 @@ SEARCHED = [
     TableEncoder(SCHEMA, categories="onehot", expansion="linear", cut_points={"visits": [0.5]}),
     TableEncoder(SCHEMA, n_epsilon=1e5, pairs=[("grade", "visits")]),
     TableEncoder(SCHEMA, categories="onehot", pairs=[("visits", "grade")]),
+    TableEncoder(SCHEMA, columns=["visits"]),
 ]
 
 
@@ -99,6 +100,12 @@ PAIRED = {
     "job": ["a", "b", "c"],
 }
 ALL_PAIRS = [*combinations(PAIRED, 2)]
+OF_ALL_KINDS = [
+    {"expansion": expansion, "categories": categories, "cut_points": cut_points}
+    for expansion in ("linear", 3)
+    for categories in ("simplex", "onehot")
+    for cut_points in (None, {"age": [3]}, {"visits": [0.5]})
+]
 
 
 def shares_of_pairs(encoder):
@@ -294,6 +301,117 @@ def test_features_of_one_name_are_refused():
         TableEncoder({"a": ["x", "b_c"], "a_b": ["c", "d"]}, categories="onehot").fit([["x", "c"]])
 
 
+# --- columns that are ignored
+
+TWO = ["job", "visits"]
+IGNORED = [10**400, "SECRET", b"bytes", {1}, float("inf"), None]
+
+
+def in_containers(rows):
+    yield rows
+    yield np.array(rows, dtype=object)
+    yield pd.DataFrame(rows, columns=list(PAIRED))[["age", "job", "visits", "grade"]]
+    yield pd.DataFrame(rows, columns=list(PAIRED)).drop(columns="age")
+
+
+@pytest.mark.parametrize("options", OF_ALL_KINDS, ids=str)
+def test_columns_that_are_not_listed_are_not_read(options):
+    options = options | {"cut_points": {"visits": [0.5]}, "pairs": [("visits", "job")]}
+    encoder = TableEncoder(PAIRED, columns=TWO, **options)
+    # in the order of the schema
+    alone = TableEncoder({name: PAIRED[name] for name in PAIRED if name in TWO}, **options)
+    expected = alone.fit_transform([[0.3, "a"], [None, "c"]])
+    names = alone.get_feature_names_out().tolist()
+    for cell in IGNORED:
+        for X in in_containers([[cell, 0.3, cell, "a"], [cell, None, cell, "c"]]):
+            found = clone(encoder).fit(X)
+            np.testing.assert_array_equal(found.transform(X), expected)
+            assert found.get_feature_names_out().tolist() == names
+            assert found.columns_ == ("visits", "job") and found.schema_ == alone.schema_
+    for norm in ("l1", "l2"):
+        assert encoder.max_norm(norm) == alone.max_norm(norm)
+        assert encoder.typical_norm(norm) == alone.typical_norm(norm)
+
+
+def test_of_columns_that_are_ignored_others_are_refused():
+    frame = pd.DataFrame([[0, 1, 2, "a"]], columns=list(PAIRED))
+    encoder = TableEncoder(PAIRED, columns=["job"])
+    with pytest.raises(ValueError, match=r"nothing of columns \['pay'\] of X, and"):
+        encoder.fit(frame.assign(pay=1))
+    with pytest.raises(ValueError, match="has columns \\['job'\\] that X lacks"):
+        encoder.fit(frame.drop(columns="job"))
+    with pytest.raises(ValueError, match="of 4 columns, and X has 3"):
+        encoder.fit(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (
+            {"columns": ["pay", "age", "age"]},
+            r"^columns=\['pay', 'age', 'age'\] names 'pay', 'age', and",
+        ),
+        ({"columns": []}, r"^columns=\[\] names no columns"),
+        ({"columns": "age"}, "^columns='age' names no columns"),
+        (
+            {"columns": ["job"], "pairs": [("job", "age")], "cut_points": {"visits": [0.5]}},
+            r"^columns leaves out \['visits', 'age'\], which cut_points or pairs need",
+        ),
+        ({"columns": ["job"], "n_fourier": 3}, "^n_fourier=3 needs columns of numbers"),
+        ({"class_share": 1.0}, "^class_share=1.0"),
+    ],
+)
+def test_what_is_wrong_with_columns(options, said):
+    with pytest.raises(ValueError, match=said):
+        TableEncoder(PAIRED, **options).fit([[0, 1, 2, "a"]])
+
+
+ORDERED = {
+    "a": (0, 1),
+    "b": ["x", "y", "z"],
+    "c": {"bounds": (0, 9), "missing": True},
+    "d": (0, 1),
+    "e": [str(j) for j in range(80)],
+}
+
+
+def first(n_epsilon, schema=ORDERED, **options):
+    encoder = TableEncoder(schema, columns="first", n_epsilon=n_epsilon, **options)
+    return encoder.fit(np.zeros((1, len(schema)))).columns_
+
+
+@pytest.mark.parametrize("class_share", [None, 0.5, 0.1, 0.9])
+def test_the_first_columns_are_those_that_the_signal_carries(class_share):
+    weight = 1.0 if class_share is None else 4 * class_share * (1 - class_share)
+    edges = []
+    for k in range(1, 6):
+        columns = {name: ORDERED[name] for name in [*ORDERED][:k]}
+        encoder = TableEncoder(columns, expansion=2).fit(np.zeros((1, k)))
+        R, G, d = encoder.typical_norm(), encoder.typical_norm("l1"), encoder.terms_[-1].outputs.stop
+        edges.append(30 * min(d, (2 * d) ** 0.5 * G / R) / weight)
+    assert edges == sorted(edges)
+    for k in range(3, 6):
+        assert first(edges[k - 1] * 1.001, class_share=class_share) == tuple(ORDERED)[:k]
+        assert first(edges[k - 1] * 0.999, class_share=class_share) == tuple(ORDERED)[: k - 1]
+    # two are read in any case, and all if no records are known of
+    assert first(1e-9, class_share=class_share) == ("a", "b")
+    assert first(None) == first(float("inf")) == tuple(ORDERED)
+    assert first(1e-9, {"a": (0, 1)}) == ("a",)
+
+
+def test_pairs_and_cuts_of_columns_that_are_not_among_the_first_are_dropped():
+    options = {"pairs": [("a", "b"), ("a", "d"), ("c", "e")], "cut_points": {"d": [0.5], "a": [0.3]}}
+    encoder = TableEncoder(ORDERED, columns="first", n_epsilon=1.0, n_fourier=2, **options)
+    encoder.fit(np.zeros((1, 5)))
+    assert encoder.columns_ == ("a", "b") and encoder.pairs_ == (("a", "b"),)
+    kept = TableEncoder({name: ORDERED[name] for name in "ab"}, n_epsilon=1.0, n_fourier=2)
+    kept.set_params(pairs=[("a", "b")], cut_points={"a": [0.3]})
+    rows = kept.fit_transform([[0.5, "y"]])
+    np.testing.assert_array_equal(encoder.transform([[0.5, "y", "?", b"", {1}]]), rows)
+    numberless = {"x": ["a", "b"], "y": ["a", "b"], "z": (0, 1)}
+    assert first(1e-9, numberless, n_fourier=5) == ("x", "y")
+
+
 # --- no record reaches another's row
 
 WHOLE = [[i % 3, i % 2] for i in range(12)]
@@ -439,12 +557,6 @@ CORNERS = {
     "age": [0, 9, 3, -5],
     "job": ["a", "b", "c", "?"],
 }
-OF_ALL_KINDS = [
-    {"expansion": expansion, "categories": categories, "cut_points": cut_points}
-    for expansion in ("linear", 3)
-    for categories in ("simplex", "onehot")
-    for cut_points in (None, {"age": [3]}, {"visits": [0.5]})
-]
 
 
 def longest_corner(encoder):

@@ -265,6 +265,56 @@ def test_a_grid_that_contradicts_the_encoder_is_refused(name, table):
         StabilityGridSearchCV(pipeline, {name: [1.0, 2.0]}).fit(*table)
 
 
+def test_a_search_tunes_columns(table):
+    X, y = table
+    pipeline = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
+    grid = {"encoder__columns": [["income", "job"], ["age"], "first", None]}
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=50.0).fit(X[:1500], y[:1500])
+    encoder = search.best_estimator_[0]
+    assert "age" in encoder.columns_ and np.mean(search.predict(X[1500:]) == y[1500:]) > 0.9
+    # a number of each column that is not read changes nothing
+    alone = StabilityGridSearchCV(pipeline, {"encoder__columns": [["age"]]}, epsilon=50.0)
+    frame = pd.DataFrame(X, columns=list(SCHEMA))
+    alone.fit(frame[:1500], y[:1500])
+    mixed = frame.assign(income="?", job=7)
+    assert np.array_equal(alone.predict(mixed), alone.predict(frame))
+
+
+MANY = {f"n{j}": (0, 1) for j in range(9)}
+
+
+def test_a_share_that_the_model_is_told_decides_how_many_columns_are_read():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((600, 9)), np.arange(600) % 2
+
+    def read(rate, epsilon=1.0, model=DPLogisticRegression, **options):
+        kind = {"classes": [0, 1]} if model is DPLogisticRegression else {"target_bound": 1.0}
+        pipeline = tabular_pipeline(MANY, model(epsilon, **kind), columns="first", **options)
+        pipeline.set_params(model__base_rate=rate).fit(X, y)
+        return len(pipeline[0].columns_)
+
+    # 600 / 30 = 20 columns of cosines, at a share of .1 times .36
+    assert read(None) == read("auto") == read(0.5) == 9
+    assert read(0.1) == read(0.9) == read(None, class_share=0.1) == 3
+    assert read(0.1, 2.0) == 7 and read("auto", class_share=0.1) == 3
+    # a mean count is no share
+    assert read(0.1, model=DPPoissonRegressor) == 9
+
+
+@pytest.mark.parametrize("strategy", ["auto", "optimal_risk", "stability"])
+def test_models_of_one_grid_may_read_other_columns(strategy):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((600, 9)), np.arange(600) % 2
+    pipeline = tabular_pipeline(MANY, DPLogisticRegression(classes=[0, 1]), columns="first")
+    grid = {"model__base_rate": [0.5, 0.02]}
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=2.0, strategy=strategy).fit(X, y)
+    rate, encoder = search.best_params_["model__base_rate"], search.best_estimator_[0]
+    assert encoder.class_share == rate and (len(encoder.columns_) == 9) == (rate == 0.5)
+    with pytest.raises(ValueError, match="encoder__class_share.* writes from public numbers"):
+        grid = {"encoder__class_share": [0.1, 0.2]}
+        StabilityGridSearchCV(pipeline.set_params(model__base_rate=0.1), grid).fit(X, y)
+
+
 CONTAINERS = {
     "array": lambda X: X,
     "pandas": lambda X: pd.DataFrame(X, columns=list(SCHEMA)).astype({"age": int, "income": float}),
