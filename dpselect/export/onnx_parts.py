@@ -15,7 +15,7 @@ from ..linear_model.ridge import DPRidge
 from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from ..preprocessing.plain_tables import spellings
 from ..preprocessing.schema import CategoryColumn
-from ..preprocessing.terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm
+from ..preprocessing.terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm, turns
 from ..utils.parameters import as_fitted
 from .graph import INTEGERS, NUMBERS, TEXT
 
@@ -137,11 +137,11 @@ def features(term, graph, *read):
 def _number(term, graph, read):
     (column,) = term.parts
     x = _scaled(column, graph, read, 0.5)
-    if term.expansion == "linear":
+    if term.is_line:
         x = graph.Sub(graph.Mul(x, np.float64(2)), np.float64(1))
     else:
-        k = np.arange(1, term.expansion + 1)
-        x = graph.Div(graph.cos(graph.Mul(x, np.pi * k[np.newaxis])), np.sqrt(k)[np.newaxis])
+        i = np.arange(1, term.n_curves + 1)
+        x = graph.Div(_turned(column, graph, x, term.n_curves), np.sqrt(i)[np.newaxis])
     if not column.missing:
         return x
     gaps = graph.IsNaN(read)
@@ -166,7 +166,16 @@ def _category(term, graph, read):
 @features.register(CosineTerm)
 def _cosine(term, graph, read):
     (column,) = term.parts
-    return graph.cos(graph.Mul(_scaled(column, graph, read, 0.5), np.float64(np.pi)))
+    x = _turned(column, graph, _scaled(column, graph, read, 0.5), len(term.names))
+    if column.missing and column.fill is None:
+        x = graph.Where(graph.IsNaN(read), np.float64(0), x)
+    return x
+
+
+def _turned(column, graph, z, n):
+    k, shift = turns(n, column.periodic)
+    angle = graph.Mul(z, np.pi * k[np.newaxis])
+    return graph.cos(graph.Sub(angle, np.pi * shift[np.newaxis]) if column.periodic else angle)
 
 
 @features.register(PairTerm)

@@ -37,15 +37,36 @@ def cosine(z):
     return found
 
 
-def write_cosines(z, out):
+def wave(z):
+    """Return cos(2 pi z) and sin(2 pi z) of numbers z between 0 and 1; both are the same at 0 and 1."""
+    u = z * 2.0
+    u -= 1.0
+    size = np.abs(u)
+    # -cos(pi u) and -sin(pi u) = -sign(u) cos(pi (|u| - 1/2))
+    return -cosine(size), -np.sign(u) * cosine(np.abs(size - 0.5))
+
+
+def write_cosines(z, out, periodic=False):
     """Write k^(-1/2) cos(pi k z), k = 1, ..., K, of z of shape (p, b) into `out` of shape (p, K, b).
 
     With c = cos(pi z) they are Chebyshev's polynomials T_k of c, and T_(k + 1) = 2 c T_k - T_(k - 1).
+    Of periodic numbers the features are i^(-1/2) times cos(2 pi z), sin(2 pi z), cos(4 pi z), and so on;
+    they follow the same rule with c = cos(2 pi z).
     """
     at_a_time = max(1, CACHED // max(1, z.shape[1]))
     for start in range(0, len(z), at_a_time):
         some = slice(start, start + at_a_time)
-        _write(z[some], out[some])
+        (_write_waves if periodic else _write)(z[some], out[some])
+
+
+def _write_waves(z, out):
+    first = wave(z)
+    twice = 2.0 * first[0]
+    for i, before in enumerate((1.0, 0.0)):
+        now = first[i]
+        for k in range(i, out.shape[1], 2):
+            np.multiply(now, (k + 1) ** -0.5, out=out[:, k])
+            before, now = now, twice * now - before
 
 
 def _write(z, out):

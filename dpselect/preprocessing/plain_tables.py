@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 from .plain_rows import affine, as_float64, between, having, known_columns
 from .schema import TRANSFORMS
 from .table_cells import MISSING_TEXTS, TRUTHS, as_number
-from .terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm
+from .terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm, turns
 
 # spellings of missing values by Python, numpy and pandas
 WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
@@ -91,19 +91,33 @@ def _fill(column, gap):
 
 def _number(term):
     (column,) = term.parts
-    if term.expansion == "linear":
+    if term.is_line:
         features = [affine(0.5, 0.5)]
     else:
-        k = np.arange(1, term.expansion + 1)
-        turned = FunctionTransformer(np.outer, kw_args={"b": np.pi * k})
-        features = [_fit(turned), _fit(FunctionTransformer(np.cos)), affine(0.0 * k, np.sqrt(k))]
+        i = np.arange(1, term.n_curves + 1)
+        features = [*_turned(column, term.n_curves), affine(0.0 * i, np.sqrt(i))]
+    features = _with_gaps(column, features, term.n_curves)
     if column.missing:
-        filled = column.fill is not None
-        fill = _filled(_fill(column, None)) if filled else _filled(0.0, len(term.names) - 1)
-        features = [fill, *features] if filled else [*features, fill]
         flag = _fit(MissingIndicator(features="all"))
         features = [FeatureUnion([("features", make_pipeline(*features)), ("missing", flag)])]
     return make_pipeline(*_read(column), *features)
+
+
+def _turned(column, n):
+    """Return the steps from z to n cosines."""
+    k, shift = turns(n, column.periodic)
+    turned = _fit(FunctionTransformer(np.outer, kw_args={"b": np.pi * k}))
+    moved = [affine(np.pi * shift, np.ones(n))] if column.periodic else []
+    return [turned, *moved, _fit(FunctionTransformer(np.cos))]
+
+
+def _with_gaps(column, features, n):
+    """Return steps after which a gap is its fill, or 0 in all of the n features."""
+    if not column.missing:
+        return features
+    if column.fill is None:
+        return [*features, _filled(0.0, n)]
+    return [_filled(_fill(column, None)), *features]
 
 
 def _category(term):
@@ -196,8 +210,8 @@ def spellings(column):
 
 def _cosine(term):
     (column,) = term.parts
-    fill, turned = _filled(_fill(column, 0.5)), affine(0.0, 1 / np.pi)
-    return make_pipeline(*_read(column), fill, turned, _fit(FunctionTransformer(np.cos)))
+    n = len(term.names)
+    return make_pipeline(*_read(column), *_with_gaps(column, _turned(column, n), n))
 
 
 def _pair(term):

@@ -20,7 +20,8 @@ TRANSFORMS = {None: np.positive, "log1p": np.log1p, "arcsinh": np.arcsinh}
 INVERSES = {None: np.positive, "log1p": np.expm1, "arcsinh": np.sinh}
 INSTEAD = (
     "write for each column two numbers (low, high), a list of all its categories, or a dict with "
-    "'bounds' (and 'transform', 'missing', 'fill', 'unit') or 'categories' (and 'missing', 'unknown')"
+    "'bounds' (and 'transform', 'periodic', 'missing', 'fill', 'unit') or 'categories' (and 'missing', "
+    "'unknown')"
 )
 
 
@@ -41,6 +42,8 @@ class NumberColumn:
         What stands for a missing number; None for nothing.
     unit : str, default=None
         For plots.
+    periodic : bool
+        Whether `high` is the same point as `low`.
     """
 
     name: Any
@@ -50,6 +53,7 @@ class NumberColumn:
     missing: bool = False
     fill: float | None = None
     unit: str | None = None
+    periodic: bool = False
 
     def read(self, values: Any) -> FloatArray:
         """Return cells, transformed, on a scale from 0 at `low` to 1 at `high`; nan for gaps."""
@@ -81,6 +85,7 @@ class NumberColumn:
         said = {
             "bounds": [self.low, self.high],
             "transform": self.transform,
+            "periodic": self.periodic or None,
             "missing": self.missing or None,
             "fill": self.fill,
             "unit": self.unit,
@@ -176,7 +181,8 @@ class PublicSchema:
       (``["1", "2"]``), or as below; either way 1, 1.0, True and "1" in a table mean the same;
     - a declared type: ``bool``, or a categorical type of pandas or polars *with its categories*;
     - ``{"bounds": (low, high)}``, and if you like ``"transform"``: "log1p" or "arcsinh" for numbers
-      that are spread over several powers of ten, ``"missing": True`` if a record may lack it,
+      that are spread over several powers of ten, ``"periodic": True`` if the upper bound is the same
+      point as the lower one, as of hours between 0 and 24, ``"missing": True`` if a record may lack it,
       ``"fill"``: the number that a missing one counts as, and ``"unit"``: a text for plots;
     - ``{"categories": [...]}``, and if you like ``"missing": True`` and ``"unknown": True``: gaps, and
       all that is not listed, are categories of their own.
@@ -209,7 +215,7 @@ class PublicSchema:
     ValueError: The schema does not say what is public of column 'age' (its bounds are not two finite \
 numbers low < high), of column 'job' (it has categories that mean the same, as 1 and "1" do); write for \
 each column two numbers (low, high), a list of all its categories, or a dict with 'bounds' (and \
-'transform', 'missing', 'fill', 'unit') or 'categories' (and 'missing', 'unknown').
+'transform', 'periodic', 'missing', 'fill', 'unit') or 'categories' (and 'missing', 'unknown').
     """
 
     columns: Mapping[Any, Any]
@@ -383,6 +389,9 @@ def _number_column(name, entry, wrong):
             "its bounds are not two finite numbers low < high"
             + (", and of dates these are the days since a public one" if dates else "")
         )
+    periodic = _flag(entry, "periodic", wrong)
+    if periodic and transform is not None:
+        wrong.append("it is periodic and has a transform, after which periods are of unequal length")
     missing, fill = _flag(entry, "missing", wrong), entry.pop("fill", None)
     if fill is not None and not missing:
         wrong.append("it has a fill, and no 'missing': True")
@@ -394,8 +403,7 @@ def _number_column(name, entry, wrong):
     if not isinstance(unit, str | None):
         wrong.append("its unit is no text")
     _nothing_else(entry, wrong)
-    if not wrong:
-        return NumberColumn(name, *bounds, transform, missing, fill, unit)
+    return None if wrong else NumberColumn(name, *bounds, transform, missing, fill, unit, periodic)
 
 
 def _category_column(name, entry, wrong):

@@ -55,7 +55,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         of categories, serves all columns, as ``(0, 255)`` does for pixels.
     expansion : {"auto", "linear"} or int, default="auto"
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
-        k = 1, ..., K. With cosines the ridge penalty of a model smooths its curves. Each feature adds
+        k = 1, ..., K. A periodic number becomes as many waves of its period, cosines and sines in pairs:
+        i^(-1/2) cos(2 pi h z) for i = 2 h - 1, and i^(-1/2) sin(2 pi h z) for i = 2 h; with "linear" 2.
+        With cosines the ridge penalty of a model smooths its curves. Each feature adds
         noise: "auto" takes 4 cosines where the schema and `n_epsilon` allow for them, and else 2; see
         Notes. A column of 0 and 1 is better called a list of two categories, and has one feature.
     n_epsilon : float, default=None
@@ -82,7 +84,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         the bounds. A number at a cut belongs to the upper part.
     pairs : list of (str, str) or "auto", default=()
         Columns between which there is an interaction: each pair adds all products of cos(pi z) of a
-        number and the code of a category or of a number that is cut. All pairs have one length, and a
+        number (cos(2 pi z) and sin(2 pi z) of a periodic one) and the code of a category or of a number
+        that is cut. All pairs have one length, and a
         typical squared l2 norm of a quarter of that of all other terms together; see Notes.
         "auto" takes all pairs of numbers where the schema and `n_epsilon` allow for them, and else none.
     n_fourier : int, default=0

@@ -76,7 +76,7 @@ def _parts(terms, places):
             return i
         (column,) = term.parts
         # columns without a term may lie between them, so compare positions
-        return term.expansion, column.missing, places[column.name] - i
+        return term.expansion, column.missing, column.periodic, places[column.name] - i
 
     parts = []
     for _, run in groupby(range(len(terms)), key):

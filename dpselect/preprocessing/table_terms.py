@@ -154,10 +154,14 @@ def _of_columns(encoder, schema, expansion, code):
             names = [f"{name}_{end}" for end in (codes if code == "simplex" else levels)]
             term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
         else:
-            ends = [""] if expansion == "linear" else [f"_cos{k}" for k in range(1, expansion + 1)]
+            term = NumberTerm((column,), expansion=expansion)
+            numbered = range(1, term.n_curves + 1)
+            if column.periodic:
+                ends = [f"_{'cos' if i % 2 else 'sin'}{(i + 1) // 2}" for i in numbered]
+            else:
+                ends = [""] if term.is_line else [f"_cos{k}" for k in numbered]
             ends += ["_missing"] if column.missing else []
-            names = [f"{name}{end}" for end in ends]
-            term = NumberTerm((column,), tuple(names), expansion=expansion)
+            term = replace(term, names=tuple(f"{name}{end}" for end in ends))
         terms.append(term)
     return terms
 

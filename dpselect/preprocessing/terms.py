@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.linalg import helmert
 
 from ..utils.type_aliases import Array, FloatArray
-from .cosines import cosine, write_cosines
+from .cosines import cosine, wave, write_cosines
 
 # mean of |cos| over half-periods
 MEAN_COSINE = 2 / math.pi
@@ -114,14 +114,31 @@ class Term(ABC):
 
 @dataclass(frozen=True)
 class NumberTerm(Term):
-    """2 z - 1, or k^(-1/2) cos(pi k z) for k = 1..K; 0 for a gap without a fill; a flag for gaps."""
+    """2 z - 1, or k^(-1/2) cos(pi k z) for k = 1..K; 0 for a gap without a fill; a flag for gaps.
+
+    Of a periodic number there are i^(-1/2) cos(2 pi h z) for i = 2 h - 1 and i^(-1/2) sin(2 pi h z) for
+    i = 2 h: as many of one as of the other, and at least one.
+    """
 
     expansion: str | int = "linear"
 
     @property
+    def n_curves(self) -> int:
+        """int : Number of features, without the flag."""
+        n = 1 if self.expansion == "linear" else self.expansion
+        return n + n % 2 if self.parts[0].periodic else n
+
+    @property
+    def is_line(self) -> bool:
+        """bool : Whether the only feature is 2 z - 1."""
+        return self.expansion == "linear" and not self.parts[0].periodic
+
+    @property
     def factor(self):
         """CosineTerm : What the column is in a pair."""
-        return CosineTerm(self.parts, tuple(str(name) for name in self.columns))
+        (column,) = self.parts
+        ends = ("_cos1", "_sin1") if column.periodic else ("",)
+        return CosineTerm(self.parts, tuple(f"{column.name}{end}" for end in ends))
 
     def encode(self, z):
         terms = NumberTerms([self])
@@ -131,13 +148,18 @@ class NumberTerm(Term):
 
     @property
     def lengths(self):
-        if self.expansion == "linear":
+        (column,) = self.parts
+        if self.is_line:
             l1, square, typical = 1.0, 1.0, Lengths(1.0, 1.0, 1 / 2, 1 / 3)
         else:
-            k = np.arange(1, self.expansion + 1)
+            k = np.arange(1, self.n_curves + 1)
             l1, square = float((k**-0.5).sum()), float((1 / k).sum())
-            typical = Lengths(l1, square, MEAN_COSINE * l1, square / 2)
-        (column,) = self.parts
+            mean = MEAN_COSINE * l1, square / 2
+            if column.periodic:
+                # c^2 + s^2 = 1, so at most the cosine's weight, and |c| a + |s| b <= sqrt(a^2 + b^2)
+                l1 = float(((1 / k[::2] + 1 / k[1::2]) ** 0.5).sum())
+                square = float((1 / k[::2]).sum())
+            typical = Lengths(l1, square, *mean)
         if not column.missing:
             return typical
         (gap,) = self.encode(np.array([np.nan]))
@@ -149,9 +171,9 @@ class NumberTerms:
     """Terms of numbers that differ only in their columns; `width` counts the features of each."""
 
     def __init__(self, terms):
-        expansion, self.missing = terms[0].expansion, terms[0].parts[0].missing
-        self.linear = expansion == "linear"
-        self.n_curves = 1 if self.linear else expansion
+        (column,) = terms[0].parts
+        self.missing, self.periodic = column.missing, column.periodic
+        self.linear, self.n_curves = terms[0].is_line, terms[0].n_curves
         self.width = self.n_curves + self.missing
         if self.missing:
             fills = np.array([[_fill(term.parts[0])] for term in terms], dtype=np.float64)
@@ -169,7 +191,7 @@ class NumberTerms:
             np.multiply(z, 2.0, out=curves[:, 0])
             curves -= 1.0
         else:
-            write_cosines(z, curves)
+            write_cosines(z, curves, self.periodic)
         if self.missing:
             np.copyto(curves, 0.0, where=(gaps & self.blank)[:, np.newaxis])
 
@@ -236,11 +258,19 @@ class CategoryTerm(Term):
 
 @dataclass(frozen=True)
 class CosineTerm(Term):
-    """cos(pi z) of a number, 0 for a gap without a fill: a factor of pairs."""
+    """cos(pi z) of a number, or cos(2 pi z) and sin(2 pi z) of a periodic one: a factor of pairs.
+
+    It is 0 for a gap without a fill.
+    """
 
     def encode(self, z):
         (column,) = self.parts
-        return cosine(_filled(column, z, gap=0.5))[:, np.newaxis]
+        if not column.periodic:
+            return cosine(_filled(column, z, gap=0.5))[:, np.newaxis]
+        features = np.array(wave(_filled(column, z, gap=0.5)))
+        if column.fill is None:
+            features[:, np.isnan(z)] = 0.0
+        return features.T
 
     def cells(self, n: int) -> Array:
         """Return n numbers between the bounds, and nan for gaps."""
@@ -248,6 +278,8 @@ class CosineTerm(Term):
 
     @property
     def lengths(self):
+        if self.parts[0].periodic:
+            return Lengths(2**0.5, 1.0, 2 * MEAN_COSINE, 1.0)
         return Lengths(1.0, 1.0, MEAN_COSINE, 1 / 2)
 
 
@@ -317,6 +349,12 @@ def levels_of(column, cuts=()):
     ends = [column.low, *cuts, column.high]
     between = tuple(f"{low:.15g} to {high:.15g}" for low, high in zip(ends, ends[1:]))
     return (*between, "<missing>") if column.missing else between
+
+
+def turns(n, periodic):
+    """Return k and s of n features proportional to cos(pi (k z - s)) of a number."""
+    i = np.arange(1, n + 1)
+    return (i + i % 2, (1 - i % 2) / 2) if periodic else (i, 0.0 * i)
 
 
 def random_directions(n_columns, n_features, gamma, seed):

@@ -35,6 +35,8 @@ SCHEMA = {
     "smoker": [False, True],
     "hours": {"bounds": (0, 24), "missing": True},
     "kind": {"categories": ["a", "b", "nil"], "unknown": True},
+    "month": {"bounds": (1, 13), "periodic": True, "missing": True},
+    "angle": {"bounds": (-180, 180), "periodic": True, "missing": True, "fill": 90},
 }
 SETTINGS = [
     {},
@@ -43,11 +45,23 @@ SETTINGS = [
     {
         "expansion": 2,
         "cut_points": {"age": [30, 50], "hours": [3, 8], "income": [1e3, 1e5]},
-        "pairs": [("income", "debt"), ("age", "hours"), ("job", "hours"), ("kind", "income")],
+        "pairs": [
+            ("income", "debt"),
+            ("age", "hours"),
+            ("job", "hours"),
+            ("kind", "income"),
+            ("month", "angle"),
+        ],
         "n_fourier": 7,
     },
     {
-        "pairs": [("debt", "code"), ("smoker", "grade"), ("grade", "kind"), ("income", "age")],
+        "pairs": [
+            ("debt", "code"),
+            ("smoker", "grade"),
+            ("grade", "kind"),
+            ("job", "month"),
+            ("angle", "age"),
+        ],
         "categories": "onehot",
         "sparse_output": True,
     },
@@ -83,5 +97,7 @@ def table(n=300, seed=0):
             "smoker": rng.choice([True, False], n),
             "hours": drawn(None, 3, 4.5, 30, -1, "8"),
             "kind": pd.Categorical(drawn("a", "b", "z", None)),
+            "month": gaps(rng.uniform(0, 14, n)),
+            "angle": gaps(rng.choice([-190, -180, 0, 45, 180, 200], n)),
         }
     )

@@ -408,6 +408,26 @@ def test_a_picture(table):
         display.figure_.canvas.draw()
 
 
+def test_a_period_closes_and_is_0_on_average():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hour": rng.uniform(0, 24, 2000), "job": rng.choice(["a", "b"], 2000)})
+    schema = {"hour": {"bounds": (0, 24), "periodic": True, "unit": "h"}, "job": ["a", "b"]}
+    pipeline = tabular_pipeline(
+        schema, DPLogisticRegression(20.0, classes=[0, 1]), pairs=[("hour", "job")]
+    )
+    display = TermsDisplay.from_estimator(pipeline.fit(X, X["hour"] > 18), n_samples=2000).plot()
+    hour, _, pair = display.terms
+    assert (
+        hour.effect[0] == pytest.approx(hour.effect[-1])
+        and 18 < hour.values[0][hour.effect.argmax()] < 24
+    )
+    assert hour.effect[:-1].sum() == pytest.approx(0, abs=1e-9)
+    image = pair.effect.reshape(41, 2)
+    np.testing.assert_allclose(image[0], image[-1], atol=1e-12)
+    np.testing.assert_allclose([image[:-1].sum(axis=0), image[0] + image[20]], 0, atol=1e-9)
+    assert display.axes_[0].get_xlabel() == "" and display.axes_[0].get_title().startswith("hour (h)")
+
+
 def test_many_levels_are_not_all_drawn():
     names = [f"c{i}" for i in range(40)]
     X = pd.DataFrame({"c": names * 10})

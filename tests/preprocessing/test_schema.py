@@ -15,12 +15,14 @@ KNOWN = {
     "job": ["farmer", "clerk"],
     "income": {"bounds": (0, 1e6), "transform": "log1p", "fill": 0, "unit": "USD", "missing": True},
     "grade": {"categories": [1, 2, 3], "unknown": True, "missing": True},
+    "hour": {"bounds": (0, 24), "periodic": True},
 }
 COLUMNS = {
     "age": NumberColumn("age", 0.0, 120.0),
     "job": CategoryColumn("job", ("farmer", "clerk")),
     "income": NumberColumn("income", 0.0, 1e6, "log1p", True, 0.0, "USD"),
     "grade": CategoryColumn("grade", (1, 2, 3), True, True),
+    "hour": NumberColumn("hour", 0.0, 24.0, periodic=True),
 }
 
 
@@ -91,6 +93,12 @@ WRONG = {
             "has 'loud', which means nothing there"
         ),
     ),
+    "wave": (
+        {"bounds": (0, 1), "transform": "log1p", "periodic": True},
+        "it is periodic and has a transform",
+    ),
+    "maybe": ({"bounds": (0, 1), "periodic": "yes"}, "its 'periodic' is neither True nor False"),
+    "season": ({"categories": ["a", "b"], "periodic": True}, "it has 'periodic', which means nothing"),
     "fill": ({"bounds": (0, 1), "fill": 0.5}, "it has a fill, and no 'missing': True"),
     "unit": ({"categories": ["a", "b"], "unit": "m"}, "it has 'unit', which means nothing there"),
 }

@@ -98,6 +98,7 @@ PAIRED = {
     **SCHEMA,
     "age": {"bounds": (0, 9), "transform": "log1p"},
     "job": ["a", "b", "c"],
+    "hour": {"bounds": (0, 24), "periodic": True, "missing": True},
 }
 ALL_PAIRS = [*combinations(PAIRED, 2)]
 OF_ALL_KINDS = [
@@ -121,7 +122,7 @@ def shares_of_pairs(encoder):
 def test_pairs_are_products_of_their_columns_and_share_a_quarter(categories, cut_points):
     encoder = TableEncoder(PAIRED, expansion=3, categories=categories, cut_points=cut_points)
     rng = np.random.default_rng(0)
-    cells = [[*"012x", None], [0, 0.25, 0.3, 1, None], [0, 1, 2, 99], [*"abcd"]]
+    cells = [[*"012x", None], [0, 0.25, 0.3, 1, None], [0, 1, 2, 99], [*"abcd"], [0, 7, 24, None]]
     X = np.column_stack([rng.choice(np.array(each, dtype=object), 300) for each in cells])
     additive = encoder.fit_transform(X)
     alone = {term.columns[0]: term for term in encoder.terms_}
@@ -130,15 +131,19 @@ def test_pairs_are_products_of_their_columns_and_share_a_quarter(categories, cut
     # everything but pairs is what it was
     np.testing.assert_array_equal(rows[:, : additive.shape[1]], additive)
     assert shares_of_pairs(encoder) == pytest.approx([1] * len(ALL_PAIRS))
-    for term in encoder.terms_[4:]:
+    for term in encoder.terms_[5:]:
         factors = []
         for name in term.columns:
             features = additive[:, alone[name].outputs]
-            # the first cosine of a number, or the code of a category
-            factors.append(features[:, :1] if "cos1" in alone[name].names[0] else features)
+            # the first cosine of a number, the first wave of a period, or the code of a category
+            if name == "hour":
+                features = features[:, :2] * (1.0, 2**0.5)
+            elif "cos1" in alone[name].names[0]:
+                features = features[:, :1]
+            factors.append(features)
         one, other = factors
         expected = term.amplitude * (one[:, :, np.newaxis] * other[:, np.newaxis]).reshape(300, -1)
-        np.testing.assert_allclose(rows[:, term.outputs], expected, rtol=1e-15, atol=0)
+        np.testing.assert_allclose(rows[:, term.outputs], expected, rtol=1e-14, atol=0)
     sparse_rows = clone(encoder).set_params(sparse_output=True).fit_transform(X)
     np.testing.assert_array_equal(sparse_rows.toarray(), rows)
 
@@ -219,6 +224,23 @@ def test_terms_are_the_parts_of_an_additive_model():
     more = TableEncoder(dict.fromkeys("abc", (0, 1)), n_fourier=1).fit(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="mixes 3 columns"):
         more.terms_[-1].values()
+
+
+def test_a_number_outside_of_a_period_counts_as_its_bound():
+    encoder = TableEncoder({"hour": {"bounds": (0, 24), "periodic": True}}, expansion=3)
+    rows = encoder.fit_transform([[0], [24], [25], [-3], [6]])
+    assert encoder.get_feature_names_out().tolist() == [
+        f"hour_{s}{h}" for h in "12" for s in ("cos", "sin")
+    ]
+    np.testing.assert_allclose(
+        rows, [[1, 0, 3**-0.5, 0]] * 4 + [[0, 2**-0.5, -(3**-0.5), 0]], atol=1e-15
+    )
+    line = TableEncoder(
+        {"hour": {"bounds": (0, 24), "periodic": True}, "age": (0, 1)}, expansion="linear"
+    )
+    assert line.fit([[0, 1]]).get_feature_names_out().tolist() == ["hour_cos1", "hour_sin1", "age"]
+    assert line.typical_norm() ** 2 == pytest.approx(3 / 4 + 1 / 3)
+    assert line.max_norm() ** 2 == pytest.approx(1 + 1)
 
 
 def test_schemas_of_every_kind(tmp_path):
@@ -310,7 +332,7 @@ IGNORED = [10**400, "SECRET", b"bytes", {1}, float("inf"), None]
 def in_containers(rows):
     yield rows
     yield np.array(rows, dtype=object)
-    yield pd.DataFrame(rows, columns=list(PAIRED))[["age", "job", "visits", "grade"]]
+    yield pd.DataFrame(rows, columns=list(PAIRED))[["hour", "age", "job", "visits", "grade"]]
     yield pd.DataFrame(rows, columns=list(PAIRED)).drop(columns="age")
 
 
@@ -323,7 +345,7 @@ def test_columns_that_are_not_listed_are_not_read(options):
     expected = alone.fit_transform([[0.3, "a"], [None, "c"]])
     names = alone.get_feature_names_out().tolist()
     for cell in IGNORED:
-        for X in in_containers([[cell, 0.3, cell, "a"], [cell, None, cell, "c"]]):
+        for X in in_containers([[cell, 0.3, cell, "a", 1], [cell, None, cell, "c", 2]]):
             found = clone(encoder).fit(X)
             np.testing.assert_array_equal(found.transform(X), expected)
             assert found.get_feature_names_out().tolist() == names
@@ -334,13 +356,13 @@ def test_columns_that_are_not_listed_are_not_read(options):
 
 
 def test_of_columns_that_are_ignored_others_are_refused():
-    frame = pd.DataFrame([[0, 1, 2, "a"]], columns=list(PAIRED))
+    frame = pd.DataFrame([[0, 1, 2, "a", 3]], columns=list(PAIRED))
     encoder = TableEncoder(PAIRED, columns=["job"])
     with pytest.raises(ValueError, match=r"nothing of columns \['pay'\] of X, and"):
         encoder.fit(frame.assign(pay=1))
     with pytest.raises(ValueError, match="has columns \\['job'\\] that X lacks"):
         encoder.fit(frame.drop(columns="job"))
-    with pytest.raises(ValueError, match="of 4 columns, and X has 3"):
+    with pytest.raises(ValueError, match="of 5 columns, and X has 3"):
         encoder.fit(np.zeros((1, 3)))
 
 
@@ -363,7 +385,7 @@ def test_of_columns_that_are_ignored_others_are_refused():
 )
 def test_what_is_wrong_with_columns(options, said):
     with pytest.raises(ValueError, match=said):
-        TableEncoder(PAIRED, **options).fit([[0, 1, 2, "a"]])
+        TableEncoder(PAIRED, **options).fit([[0, 1, 2, "a", 3]])
 
 
 ORDERED = {
@@ -485,10 +507,12 @@ ON_SCALES = [(None, (0, 1)), ("log1p", (0, 1e6)), ("arcsinh", (-1e3, 1e3))]
 def test_a_row_does_not_depend_on_its_place(transform, bounds):
     column = {"bounds": bounds, "transform": transform, "missing": True}
     schema = {"a": column, "b": {**column, "fill": bounds[1] / 3}}
+    schema["c"] = {"bounds": bounds, "periodic": True, "missing": True}
     rng = np.random.default_rng(0)
-    X = rng.uniform(1.1 * bounds[0] - 1, 1.1 * bounds[1], (303, 2))
+    X = rng.uniform(1.1 * bounds[0] - 1, 1.1 * bounds[1], (303, 3))
     X[rng.random(X.shape) < 0.1] = NAN
-    assert not moved_rows(TableEncoder(schema, expansion=5, pairs=[("a", "b")], n_fourier=7), X)
+    pairs = [("a", "b"), ("c", "a")]
+    assert not moved_rows(TableEncoder(schema, expansion=5, pairs=pairs, n_fourier=7), X)
 
 
 class Centred(TableEncoder):
@@ -556,6 +580,7 @@ CORNERS = {
     "visits": [0, 0.25, 0.5, 1, None],
     "age": [0, 9, 3, -5],
     "job": ["a", "b", "c", "?"],
+    "hour": [0, 6, 24 * np.arctan(0.5**0.5) / (2 * np.pi), None],
 }
 
 

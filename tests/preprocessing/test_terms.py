@@ -1,5 +1,7 @@
 """The maps from columns to features: their values, and how long they can be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -16,6 +18,9 @@ from dpselect.preprocessing.terms import (
 NAN = float("nan")
 AGE, GAPS = NumberColumn("age", 0.0, 1.0), NumberColumn("gaps", 0.0, 1.0, missing=True)
 FILLED = NumberColumn("filled", 0.0, 1.0, missing=True, fill=0.25)
+HOUR = NumberColumn("hour", 0.0, 1.0, periodic=True)
+GAPS_OF_HOURS = replace(HOUR, name="gaps of hours", missing=True)
+FILLED_HOUR = replace(GAPS_OF_HOURS, name="filled hour", fill=0.25)
 JOB = CategoryColumn("job", ("a", "b", "c", "d"))
 Z = np.linspace(0, 1, 1001)
 
@@ -35,6 +40,28 @@ def test_cosines():
     for k in (1, 2, 3):
         np.testing.assert_allclose(features[:, k - 1], np.cos(np.pi * k * Z) / k**0.5, atol=1e-15)
     np.testing.assert_array_equal(NumberTerm((AGE,)).encode(Z)[:, 0], 2 * Z - 1)
+
+
+def test_waves_of_a_period():
+    for expansion, n in (("linear", 2), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8)):
+        term = NumberTerm((HOUR,), expansion=expansion)
+        features = term.encode(Z)
+        assert features.shape == (len(Z), n) and term.n_curves == n and not term.is_line
+        for i in range(1, n + 1):
+            expected = (np.cos if i % 2 else np.sin)(2 * np.pi * ((i + 1) // 2) * Z) / i**0.5
+            np.testing.assert_allclose(features[:, i - 1], expected, atol=1e-14)
+        # the upper bound is the lower one
+        assert features[0].tolist() == features[-1].tolist()
+    factor = term.factor.encode(Z)
+    turned = 2 * np.pi * Z
+    np.testing.assert_allclose(factor, np.transpose([np.cos(turned), np.sin(turned)]), atol=1e-15)
+    gap, fill = NumberTerm((FILLED_HOUR,), expansion=4).encode(np.array([NAN, 0.25]))
+    assert gap[:-1].tolist() == fill[:-1].tolist() and (gap[-1], fill[-1]) == (1, 0)
+    gap, half = NumberTerm((GAPS_OF_HOURS,), expansion=4).encode(np.array([NAN, 0.5]))
+    assert gap.tolist() == [0, 0, 0, 0, 1] and half[-1] == 0
+    assert NumberTerm((GAPS_OF_HOURS,)).factor.encode(np.array([NAN])).tolist() == [[0, 0]]
+    found = NumberTerm((FILLED_HOUR,)).factor.encode(np.array([NAN]))
+    np.testing.assert_allclose(found, [[0, 1]], atol=1e-15)
 
 
 @pytest.mark.parametrize("expansion", ["linear", 2])
@@ -84,9 +111,16 @@ def test_random_features_approximate_the_kernel():
 
 TERMS = [
     *(NumberTerm((part,), expansion=k) for part in (AGE, GAPS, FILLED) for k in ("linear", 1, 4)),
+    *(
+        NumberTerm((part,), expansion=k)
+        for part in (HOUR, GAPS_OF_HOURS, FILLED_HOUR)
+        for k in ("linear", 4)
+    ),
     *(CategoryTerm((JOB,), code=code) for code in ("simplex", "onehot")),
     CategoryTerm((GAPS,), cuts=(0.3, 0.6)),
     pair(NumberTerm((AGE,)), NumberTerm((GAPS,)), amplitude=0.7),
+    pair(NumberTerm((HOUR,)), NumberTerm((GAPS_OF_HOURS,)), amplitude=1.7),
+    pair(NumberTerm((GAPS_OF_HOURS,)), CategoryTerm((JOB,)), amplitude=0.7),
     *(
         pair(first, CategoryTerm((JOB,), code=code))
         for first in (NumberTerm((FILLED,)), CategoryTerm((GAPS,), cuts=(0.3, 0.6)))
@@ -112,8 +146,24 @@ def longest(term):
 def test_no_row_is_longer_and_some_are_as_long(term):
     reached = np.divide(longest(term), term.lengths[:2])
     assert (reached <= 1 + 1e-12).all()
-    # random features are not at their largest all at once
-    assert isinstance(term, FourierTerm) or (reached > 1 - 1e-12).all()
+    if isinstance(term, FourierTerm):  # random features are not at their largest all at once
+        return
+    assert reached[1] > 1 - 1e-12
+    # several harmonics neither, in l1, and the grid has no eighth of a period
+    waves = any(getattr(part, "periodic", False) for part in term.parts)
+    assert reached[0] > 1 - (0.03 if waves else 1e-12)
+
+
+def test_the_broken_twin_takes_the_mean_of_both_weights_of_a_wave():
+    class Mean(NumberTerm):
+        @property
+        def lengths(self):
+            known = super().lengths
+            return known._replace(max_l2_squared=known.typical_l2_squared)
+
+    for k in ("linear", 4):
+        term = Mean((HOUR,), expansion=k)
+        assert longest(term)[1] > 1.2 * term.lengths.max_l2_squared
 
 
 def test_the_broken_twin_forgets_the_flag():
