@@ -55,8 +55,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         of categories, serves all columns, as ``(0, 255)`` does for pixels.
     expansion : {"auto", "linear"} or int, default="auto"
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
-        k = 1, ..., K. A periodic number becomes as many waves of its period, cosines and sines in pairs:
-        i^(-1/2) cos(2 pi h z) for i = 2 h - 1, and i^(-1/2) sin(2 pi h z) for i = 2 h; with "linear" 2.
+        k = 1, ..., K. A periodic number becomes waves of its period: i^(-1/2) cos(2 pi h z) for
+        i = 2 h - 1 and i^(-1/2) sin(2 pi h z) for i = 2 h, up to K or K + 1, at least 4, and 2 in place
+        of 2 z - 1.
         With cosines the ridge penalty of a model smooths its curves. Each feature adds
         noise: "auto" takes 4 cosines where the schema and `n_epsilon` allow for them, and else 2; see
         Notes. A column of 0 and 1 is better called a list of two categories, and has one feature.
@@ -140,7 +141,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     pairs, is 30 or more, after it is multiplied by 4 s (1 - s) with s = `class_share`.
 
     Name a pair where one column changes what another one means: the hour and whether it is a working
-    day. It is worth it where this number is 60 or more.
+    day. Where this number is below 60, with the pairs, they may cost more than they tell.
 
     Examples
     --------

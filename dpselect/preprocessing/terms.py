@@ -19,6 +19,8 @@ from .cosines import cosine, wave, write_cosines
 
 # mean of |cos| over half-periods
 MEAN_COSINE = 2 / math.pi
+# of a periodic number, where others have cosines; found by experiment
+FEWEST_WAVES = 4
 
 
 class Lengths(NamedTuple):
@@ -117,7 +119,7 @@ class NumberTerm(Term):
     """2 z - 1, or k^(-1/2) cos(pi k z) for k = 1..K; 0 for a gap without a fill; a flag for gaps.
 
     Of a periodic number there are i^(-1/2) cos(2 pi h z) for i = 2 h - 1 and i^(-1/2) sin(2 pi h z) for
-    i = 2 h: as many of one as of the other, and at least one.
+    i = 2 h: as many of one as of the other, in place of 2 z - 1 one, and of cosines two or more.
     """
 
     expansion: str | int = "linear"
@@ -125,8 +127,11 @@ class NumberTerm(Term):
     @property
     def n_curves(self) -> int:
         """int : Number of features, without the flag."""
-        n = 1 if self.expansion == "linear" else self.expansion
-        return n + n % 2 if self.parts[0].periodic else n
+        (column,) = self.parts
+        if self.expansion == "linear":
+            return 2 if column.periodic else 1
+        n = self.expansion
+        return max(FEWEST_WAVES, n + n % 2) if column.periodic else n
 
     @property
     def is_line(self) -> bool:

@@ -43,7 +43,7 @@ def test_cosines():
 
 
 def test_waves_of_a_period():
-    for expansion, n in (("linear", 2), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8)):
+    for expansion, n in (("linear", 2), (1, 4), (2, 4), (4, 4), (5, 6), (7, 8)):
         term = NumberTerm((HOUR,), expansion=expansion)
         features = term.encode(Z)
         assert features.shape == (len(Z), n) and term.n_curves == n and not term.is_line
