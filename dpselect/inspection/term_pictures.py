@@ -79,7 +79,7 @@ def _draw_curve(ax, drawn):
         step = "post" if style else None
         ax.fill_between(x, *ends, color="tab:blue", alpha=0.2, lw=0, step=step)
     ticks = _ticks(column)
-    names = [f"{tick:g}" if abs(tick) < 1e4 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks]
+    names = _names(ticks)
     if gap.any():
         low, high = transform(column.low), transform(column.high)
         at_right = float(inverse(high + 0.12 * (high - low)))
@@ -107,6 +107,10 @@ def _ticks(column):
     return inside or [low, high]
 
 
+def _names(ticks):
+    return [f"{tick:g}" if abs(tick) < 1e4 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks]
+
+
 def _draw_pair(ax, drawn, limit, unit):
     """Draw an image over numbers without their gaps and over levels, or those of the largest effects."""
     factors = drawn.term.factors
@@ -127,16 +131,17 @@ def _draw_pair(ax, drawn, limit, unit):
         column, levels, label = factor.parts[0], _levels(factor), _label(factor.parts[0])
         if levels:
             names = [levels[place] for place in places]
-            turned = {"rotation": "vertical"} if axis == "x" and max(map(len, names)) > 2 else {}
-            ticks = {"ticks": np.arange(len(names)), "labels": names, "fontsize": "small", **turned}
+            ticks = np.arange(len(names))
             if len(names) < len(levels):
                 label = f"{label}: the {len(names)} largest of {len(levels)}"
         else:
-            ticks = {"ticks": _ticks(column)}
+            ticks = _ticks(column)
+            names = _names(ticks)
             if column.transform is not None:
                 functions = TRANSFORMS[column.transform], INVERSES[column.transform]
                 getattr(ax, f"set_{axis}scale")("function", functions=functions)
-        getattr(ax, f"set_{axis}ticks")(**ticks)
+        turned = {"rotation": "vertical"} if axis == "x" and max(map(len, names)) > 3 else {}
+        getattr(ax, f"set_{axis}ticks")(ticks, names, fontsize="small", **turned)
         getattr(ax, f"set_{axis}label")(label)
     if _levels(factors[1]):
         ax.invert_yaxis()

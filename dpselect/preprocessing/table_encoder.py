@@ -55,12 +55,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         of categories, serves all columns, as ``(0, 255)`` does for pixels.
     expansion : {"auto", "linear"} or int, default="auto"
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
-        k = 1, ..., K. A periodic number becomes waves of its period: i^(-1/2) cos(2 pi h z) for
-        i = 2 h - 1 and i^(-1/2) sin(2 pi h z) for i = 2 h, up to K or K + 1, at least 4, and 2 in place
-        of 2 z - 1.
-        With cosines the ridge penalty of a model smooths its curves. Each feature adds
-        noise: "auto" takes 4 cosines where the schema and `n_epsilon` allow for them, and else 2; see
-        Notes. A column of 0 and 1 is better called a list of two categories, and has one feature.
+        k = 1, ..., K. A periodic number has waves of its period, i^(-1/2) cos(2 pi h z) for i = 2 h - 1
+        and i^(-1/2) sin(2 pi h z) for i = 2 h, in even number: K or K + 1, at least 4; with "linear" 2.
+        The ridge penalty of a model smooths its curves. Each feature adds noise: "auto" takes 4 cosines
+        where the schema and `n_epsilon` allow for them, and else 2; see Notes. A column of 0 and 1 is
+        better called a list of two categories, and has one feature.
     n_epsilon : float, default=None
         What "auto" goes by: the number of records times the epsilon with which the model will be
         trained, divided by the number of its classes if there are more than two; both public, greater
@@ -84,11 +83,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Of columns of numbers that are cut into categories, from the name to ascending numbers between
         the bounds. A number at a cut belongs to the upper part.
     pairs : list of (str, str) or "auto", default=()
-        Columns between which there is an interaction: each pair adds all products of cos(pi z) of a
-        number (cos(2 pi z) and sin(2 pi z) of a periodic one) and the code of a category or of a number
-        that is cut. All pairs have one length, and a
-        typical squared l2 norm of a quarter of that of all other terms together; see Notes.
-        "auto" takes all pairs of numbers where the schema and `n_epsilon` allow for them, and else none.
+        Columns between which there is an interaction. A pair has all products of the features of two
+        factors: cos(pi z) of a number, or cos(2 pi z) and sin(2 pi z) of a periodic one, and the code of
+        a category or of a number that is cut. All pairs have the same typical l2 norm, and its square is
+        for all together a quarter of that of all other terms. "auto" takes all pairs of numbers where
+        the schema and `n_epsilon` allow for them, and else none; see Notes.
     n_fourier : int, default=0
         Random features sqrt(2 / n_fourier) cos(w . x + b) of all numbers x = 2 z - 1 together, which
         approximate the kernel ``exp(-gamma ||x - x'||^2)``. They mix columns, and have no picture.

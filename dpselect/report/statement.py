@@ -79,6 +79,8 @@ FIGURES = {
 # descriptions of parameters that a search may have chosen
 CHOICES = {
     "expansion": 'into how many curves a number is turned; "linear" is a straight line',
+    "columns": "the columns of the table that are read",
+    "pairs": "the columns of which combinations count",
     "alpha": "the strength of the regularisation",
     "bin_width": "the width of a cell",
     "data_norm": "the length to which longer rows are scaled down",
