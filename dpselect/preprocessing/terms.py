@@ -128,7 +128,7 @@ class NumberTerm(Term):
     def n_curves(self) -> int:
         """int : Number of features, without the flag."""
         (column,) = self.parts
-        if self.expansion == "linear":
+        if isinstance(self.expansion, str):
             return 2 if column.periodic else 1
         n = self.expansion
         return max(FEWEST_WAVES, n + n % 2) if column.periodic else n
