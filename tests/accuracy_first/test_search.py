@@ -324,6 +324,10 @@ def test_the_noise_of_a_gaussian_ridge_is_replaced(method):
 # --- the promise
 
 
+# seeded runs, in which a search for a larger excess is caught
+RUNS = 40
+
+
 def exact_excess(s, X, y):
     """The excess risk of the released model, by closed forms or scikit-learn's solver."""
     model = s.best_estimator_
@@ -351,7 +355,7 @@ def exact_excess(s, X, y):
     return risk(theta) - risk(best)
 
 
-def misses(estimator, target, runs=100, asked=None, **parameters):
+def misses(estimator, target, runs=RUNS, asked=None, **parameters):
     """In how many seeded runs the released model is worse than the target."""
     X, y = records(estimator, SMALL)
     s = search(estimator, {"epsilon": np.geomspace(0.03, 300, 20)}, target=asked or target, **parameters)
@@ -360,7 +364,7 @@ def misses(estimator, target, runs=100, asked=None, **parameters):
     )
 
 
-def most_misses(gamma, runs=100):
+def most_misses(gamma, runs=RUNS):
     """What a search that keeps its promise exceeds with probability below 1e-6."""
     return int(binom.isf(1e-6, runs, gamma))
 
@@ -381,7 +385,7 @@ def test_the_promise(estimator, method):
     parameters = {"method": method, "failure_probability": 0.05, "delta": 1e-6}
     assert misses(estimator, 0.02, **parameters) <= most_misses(0.05)
     # the check is not idle: a search for a larger excess is caught
-    assert misses(estimator, 0.02, asked=2.0, runs=40, **parameters) > most_misses(0.05, 40)
+    assert misses(estimator, 0.02, asked=2.0, **parameters) > most_misses(0.05)
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
@@ -426,7 +430,7 @@ def test_the_promise_on_absolute_targets(criterion, method):
     solver = Ridge(alpha=0.1 * len(train), fit_intercept=False, tol=1e-12)
     least = value(solver.fit(A[train], y[train]).coef_)
 
-    def late(target, asked, runs):
+    def late(target, asked):
         s = search(
             grid={"epsilon": np.geomspace(0.03, 300, 20)},
             target=asked,
@@ -439,11 +443,11 @@ def test_the_promise_on_absolute_targets(criterion, method):
         return sum(
             s.set_params(random_state=seed).fit(X, y).reached_
             and value(np.append(s.best_estimator_.coef_, s.best_estimator_.intercept_)) > target
-            for seed in range(runs)
+            for seed in range(RUNS)
         )
 
-    assert late(1.1 * least, 1.1 * least, 100) <= most_misses(0.05)
-    assert late(1.1 * least, 3 * least, 40) > most_misses(0.05, 40)
+    assert late(1.1 * least, 1.1 * least) <= most_misses(0.05)
+    assert late(1.1 * least, 3 * least) > most_misses(0.05)
 
 
 # --- targets that cannot be met

@@ -268,8 +268,8 @@ def test_accuracy_in_runs(make):
     find = reduced_above_threshold if make is reduced_tests else above_threshold
     tests, losses = make(ALPHA, DELTA, 100, GAMMA), np.full(100, ALPHA * (1 + 1e-9))
     rng = np.random.default_rng(0)
-    failures = sum(find(losses, tests, rng) is not None for _ in range(300))
-    assert binom.sf(failures - 1, 300, GAMMA) > FALSE_ALARM
+    failures = sum(find(losses, tests, rng) is not None for _ in range(150))
+    assert binom.sf(failures - 1, 150, GAMMA) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("make", ALL_TESTS)
