@@ -215,8 +215,8 @@ def _linear_model(model, graph, rows):
 
 def _classes(model, graph, decision):
     classes, axis = model.classes_, np.array([1])
-    if isinstance(model, DPLogisticRegression) and model.max_derivative is not None:
-        decision = _log_odds(graph, decision, np.float64(model.max_derivative))
+    if isinstance(model, DPLogisticRegression) and model.largest_derivative < 1:
+        decision = _log_odds(graph, decision, np.float64(model.largest_derivative))
     K, wrong = len(classes), graph.IsNaN(graph.ReduceSum(decision, axis, keepdims=0))
     if K == 2:
         single = graph.Squeeze(decision, axis)

@@ -82,8 +82,8 @@ class TermsDisplay:
     offset : float
         What the terms are added to.
     unit : str
-        Of the effects, such as "log odds of 1"; "linear prediction of 1" with a `max_derivative` L below
-        1, where log odds change by as much or less, and by no less than L times as much.
+        Of the effects, such as "log odds of 1"; "linear prediction of 1" with a largest derivative L
+        below 1, where log odds change by as much or less, and by no less than L times as much.
 
     Attributes
     ----------
@@ -341,6 +341,6 @@ def _unit(model, target):
     if hasattr(model, "classes_"):
         said = "log odds" if hasattr(model, "predict_proba") else "decision value"
         # with a capped slope, log odds are a nonlinear function of the sum of the terms
-        bent = (getattr(model, "max_derivative", None) or 1) < 1
+        bent = getattr(model, "largest_derivative", 1.0) < 1
         return f"{'linear prediction' if bent else said} of {target}"
     return "log of the count" if isinstance(model, DPPoissonRegressor) else "prediction"

@@ -50,7 +50,8 @@ class LinearAccuracy(AccuracyForm):
                 "accuracy-first search draws the noise of a path itself; write delta=0.0, and for "
                 "Gaussian noise method='brownian' and the search's delta, or perturbation='objective'."
             )
-        self.problem, self.alpha = model.problem(), float(model.alpha)
+        # the loss of a fit with noise, whatever the epsilon of the model itself
+        self.problem, self.alpha = model.problem(1.0), float(model.alpha)
         self.loss, self.radius = self.problem.loss, self.problem.radius
         # radius about the penalty's origin of a ball that contains every minimiser
         L, pull = self.loss.lipschitz, self.problem.pull

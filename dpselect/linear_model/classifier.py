@@ -34,7 +34,8 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return the confidence scores of rows, clipped as the training rows were.
 
-        They are w.x + b, or, with a `max_derivative` below 1, the log odds of the probabilities.
+        They are w.x + b, or the log odds of the probabilities where a loss has a largest derivative
+        below 1.
 
         Parameters
         ----------

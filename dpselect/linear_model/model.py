@@ -16,7 +16,7 @@ from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..records.public_shape import PublicShape
 from ..records.records import Weighted, check_weights, numeric_rows, split_weights
-from ..utils.parameters import with_parameters
+from ..utils.parameters import with_parameters, with_values
 from ..utils.type_aliases import MatrixLike
 from ..utils.validation import check_n_jobs, flag, number, one_of, size, unless
 from .accuracy import LinearAccuracy
@@ -244,13 +244,20 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
                 "privacy and would not use it; write delta=0.0, or norm='auto'."
             )
 
-    def problem(self) -> LinearProblem:
+    def problem(self, epsilon: float | None = None) -> LinearProblem:
         """Return the noise-free problem, in public numbers.
+
+        Parameters
+        ----------
+        epsilon : float, default=None
+            Of the fit, since a loss may depend on whether there is noise; None is the estimator's.
 
         Returns
         -------
         LinearProblem
         """
+        if epsilon is not None and epsilon != self.epsilon:
+            return with_values(self, epsilon=float(epsilon)).problem()
         self._refuse_unknown()
         classes = getattr(self, "classes", None)
         classes = None if classes is None else tuple(np.asarray(classes).tolist())
@@ -280,10 +287,10 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return f"coefficients by {self.perturbation} perturbation"
 
     def _calibration(self, shape, epsilon):
-        return LinearNoise.of(self.problem(), shape, epsilon, self.perturbation, self.alpha)
+        return LinearNoise.of(self.problem(epsilon), shape, epsilon, self.perturbation, self.alpha)
 
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
-        problem = self.problem()
+        problem = self.problem(epsilon)
         law = problem.noise_law(self.perturbation, epsilon, n_features, n_problems)
         return problem.standard_noise(generator, law, n_features, n_problems)
 
@@ -350,7 +357,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         Returns
         -------
         sklearn.pipeline.Pipeline
-            The last step has `coef_` and `intercept_`, and sees clipped rows. With a `max_derivative`
+            The last step has `coef_` and `intercept_`, and sees clipped rows. With a largest derivative
             below 1 it is a StackingClassifier of a model that has them, without `predict_log_proba`.
 
         Raises

@@ -20,7 +20,7 @@ def by_problem(trials):
     """Return the indices of trials that can be solved together, with their problem."""
     groups = {}
     for i, trial in enumerate(trials):
-        groups.setdefault(trial.model.problem(), []).append(i)
+        groups.setdefault(trial.model.problem(trial.epsilon), []).append(i)
     return groups.items()
 
 
