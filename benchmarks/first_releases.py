@@ -6,8 +6,10 @@ what to install for the tables, and those that are not there are left out.
 - norm: rows of numbers in [-1, 1] and categories as codes, clipped to the norm that a row of such
   bounds seldom exceeds ("known"), to the largest that a row can have ("box"), or to what is learned
   ("auto"); and the same with bounds ten times too wide, of cosines.
-- shares: a penalty that counts from 0, from class shares that are learned if their noise is less than
-  a tenth of the records, and from the true ones, by n epsilon / (length of the noise).
+- shares: a penalty that counts from 0, from class shares that are learned, and from the true ones
+  (or twice as much, where what is learned is doubled), by n epsilon / (length of the noise).
+- rare: the same of tables in which one record in twenty is of the second class; others of that class
+  are left out by chance.
 - means: a Poisson model whose penalty counts from one count a record, from the mean count that it
   learned, and from the true one.
 """
@@ -23,7 +25,7 @@ from _tables import TABLES, MissingPackageError, load
 from sklearn.metrics import brier_score_loss, mean_poisson_deviance, roc_auc_score
 
 from dpselect import DPLogisticRegression, DPPoissonRegressor
-from dpselect.linear_model.norms_and_rates import ClassShares
+from dpselect.linear_model.norms_and_rates import DOUBLED_FROM, doubled
 from dpselect.preprocessing import TableEncoder
 from dpselect.records.public_shape import PublicShape
 
@@ -32,19 +34,8 @@ SIZES = (1000, 2000, 5000, 20_000)
 TESTS = 4000
 # of splits and noise; more where noise is long
 REPETITIONS, MANY = 4, 12
-BINS = (0, 5, 10, 15, 20, 40)
-
-
-class Always(ClassShares):
-    """Class shares that are learned however many records there are."""
-
-    def pays(self, model, shape, epsilon):
-        return True
-
-
-class AlwaysLearns(DPLogisticRegression):
-    def first_releases(self):
-        return {"base_rate": Always()} if self.base_rate == "auto" else {}
+BINS = (0, 3, 10, 30, 100)
+RARE = 0.05
 
 
 def widened(entry):
@@ -106,6 +97,16 @@ def norms(name, table):
                     }
 
 
+def rare(name, table):
+    """Yield the lines of a table for class shares, with fewer records of the second class."""
+    second = np.flatnonzero(table.y)
+    kept = int(RARE / (1 - RARE) * (len(table.y) - len(second)))
+    few = np.random.default_rng(0).choice(second, min(kept, len(second)), replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(table.y == 0), few]))
+    fewer = type(table)(**{**vars(table), "X": table.X.iloc[rows], "y": table.y[rows]})
+    yield from ({**line, "what": "rare"} for line in shares(name, fewer))
+
+
 def shares(name, table):
     """Yield the lines of a table for class shares."""
     for expansion in ("linear", 2):
@@ -119,15 +120,14 @@ def shares(name, table):
                 told = model.calibration(PublicShape(n, X.shape[1])).signal
                 if n < size / 2 or n * epsilon < 200 or told >= BINS[-1]:
                     continue
+                known = float(table.y.mean())
+                if told >= DOUBLED_FROM:
+                    known = float(doubled(known))
                 seed = 1000 * size + int(1000 * epsilon)  # noise of its own in each cell
                 for repetition in range(MANY):
                     train, test = parts(X, table.y, size, repetition)
-                    for how, kind, rate in (
-                        ("none", DPLogisticRegression, None),
-                        ("learned", AlwaysLearns, "auto"),
-                        ("known", DPLogisticRegression, float(table.y.mean())),
-                    ):
-                        model = kind(
+                    for how, rate in (("none", None), ("learned", "auto"), ("known", known)):
+                        model = DPLogisticRegression(
                             epsilon,
                             **bounds,
                             base_rate=rate,
@@ -181,13 +181,15 @@ def means(name, table):
 
 def report(lines):
     """Return the tables of the documentation as text."""
-    norm, share, mean = (lines[lines.what == what] for what in ("norm", "shares", "means"))
+    norm, share, mean = (
+        lines[lines.what.isin(what)] for what in (["norm"], ["shares", "rare"], ["means"])
+    )
     mean = mean.pivot_table("deviance", ["table", "n", "epsilon"], "how")
     norm = norm.pivot_table(["Brier", "AUC"], ["bounds", "table"], ["epsilon", "how"])
     share = share.assign(told=pd.cut(share.told, BINS, right=False))
     # each table counts once in a bin
-    share = share.groupby(["told", "table", "how"], observed=True)[["Brier", "AUC"]].mean()
-    share = share.groupby(["told", "how"], observed=True).mean().unstack()
+    share = share.groupby(["what", "told", "table", "how"], observed=True)[["Brier", "AUC"]].mean()
+    share = share.groupby(["what", "told", "how"], observed=True).mean().unstack()
     return "\n\n".join(frame.round(4).to_string() for frame in (norm.Brier, norm.AUC, share, mean))
 
 
@@ -199,7 +201,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # noise is seeded: nothing here is released
     lines = []
-    measures = {"classes": (norms, shares), "counts": (means,), "numbers": ()}
+    measures = {"classes": (norms, shares, rare), "counts": (means,), "numbers": ()}
     for name in options.tables or TABLES:
         try:
             table = load(name, options.data)

@@ -299,14 +299,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         learned = first_releases(self)
         if learned:
             guess = self._with_values({name: release.stand_in for name, release in learned.items()})
-            first = Division(
-                {
-                    name: release
-                    for name, release in learned.items()
-                    if release.pays(guess, records.shape, epsilon)
-                },
-                epsilon,
-            )
+            planned = {
+                name: release.planned(guess, records.shape, epsilon) for name, release in learned.items()
+            }
+            first = Division({n: release for n, release in planned.items() if release}, epsilon)
             stream = root_stream(random_state)
             values = dict.fromkeys(learned) | {
                 name: first.learn(name, records, stream) for name in first.releases

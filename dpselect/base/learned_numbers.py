@@ -15,7 +15,7 @@ from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss, remainder
 from ..noise import all_finite, as_generator
 from ..utils.parameters import as_fitted
 
-# fraction of epsilon for each number
+# fraction of epsilon for a number, where public numbers decide nothing else
 FRACTION = 1 / 20
 
 
@@ -34,6 +34,8 @@ class FirstRelease(ABC):
         Whether None in its place does without it.
     reads_rows : bool
         Whether it depends on the rows as the model sees them, and not on labels alone.
+    fraction : float
+        Of the epsilon of the fit, greater than 0 and less than 1.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class FirstRelease(ABC):
     stand_in: Any
     optional: ClassVar[bool] = False
     reads_rows: ClassVar[bool] = True
+    fraction: float = FRACTION
 
     def event(self, epsilon):
         """Return the Event of a release with a loss of epsilon, or None.
@@ -64,8 +67,8 @@ class FirstRelease(ABC):
         """
         return None
 
-    def pays(self, model, shape, epsilon):
-        """Return whether, by public numbers, learning is worth its cost; else the value is None.
+    def planned(self, model, shape, epsilon):
+        """Return the release with its fraction by public numbers, or None if it is not worth its cost.
 
         Parameters
         ----------
@@ -77,9 +80,10 @@ class FirstRelease(ABC):
 
         Returns
         -------
-        bool
+        FirstRelease or None
+            With None the value is None.
         """
-        return True
+        return self
 
     @abstractmethod
     def learn(self, records, epsilon, generator):
@@ -107,30 +111,30 @@ class Division:
     releases: Mapping[str, FirstRelease]
     epsilon: float
 
-    @property
-    def share(self):
+    def share(self, name):
+        """Return the epsilon of one release."""
         if self.epsilon == math.inf:
             return math.inf
         # in units in which all parts add up without rounding
         unit = math.ulp(self.epsilon)
-        return math.floor(FRACTION * self.epsilon / unit) * unit
+        return math.floor(self.releases[name].fraction * self.epsilon / unit) * unit
 
     @property
     def rest(self):
         if not self.releases:
             return self.epsilon
-        return remainder(self.epsilon, [self.share] * len(self.releases))
+        return remainder(self.epsilon, [self.share(name) for name in self.releases])
 
     def losses(self, owners, seeded, adjacency=Adjacency.REPLACE_RECORD):
         """Return the losses of the releases; `owners` has the owner of each parameter."""
         seeded = seeded and self.epsilon != math.inf
         return [
             PrivacyLoss(
-                self.share,
+                self.share(name),
                 label=f"{owners[name]}: {release.what}",
                 seeded=seeded,
                 adjacency=adjacency,
-                event=release.event(self.share) if self.epsilon < math.inf else None,
+                event=release.event(self.share(name)) if self.epsilon < math.inf else None,
             )
             for name, release in self.releases.items()
         ]
@@ -138,7 +142,7 @@ class Division:
     def learn(self, name, records, stream):
         """Return the value of a parameter, with its own stream of noise."""
         generator = as_generator(stream.child("first", name))
-        return all_finite(self.releases[name].learn(records, self.share, generator))
+        return all_finite(self.releases[name].learn(records, self.share(name), generator))
 
 
 def first_releases(model):

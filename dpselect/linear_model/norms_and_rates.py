@@ -3,7 +3,8 @@
 The page "First releases" of the documentation has statement and proof.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,10 +18,15 @@ from .design import row_norms
 
 # upper ends of the cells, four per octave
 RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
-# signal, n epsilon / E[noise norm], below which class frequencies are worth their cost; by experiment
-SCARCE = 10.0
-# accuracy, relative to the range, that makes learned frequencies and mean counts useful
-COARSE_FREQUENCY, COARSE_MEAN = 1 / 10, 1 / 30
+# standard deviation of the noise of a share, and scale of that of a mean relative to its bound, for
+# which a fraction of epsilon is taken; found by experiment, as the limits below were
+SHARE_DEVIATION, MEAN_SCALE = 0.04, 1 / 30
+# signal, n epsilon / E[noise norm], up to which the smallest and the largest fraction for shares hold
+SHARE_FRACTIONS = {3.0: (0.8, 0.8), 10.0: (0.05, 0.25), 30.0: (0.05, 0.05), 100.0: (0.01, 0.05)}
+# signal from which on the intercept counts from twice a share
+DOUBLED_FROM = 10.0
+# the same fractions for a mean; where more would be needed, it is not learned
+MEAN_FRACTIONS = (0.01, 0.3)
 
 
 @dataclass(frozen=True)
@@ -80,20 +86,36 @@ class LearnsNormsMixin:
 
 @dataclass(frozen=True)
 class ClassShares(FirstRelease):
-    """The frequency of each class, by discrete Laplace noise on its count."""
+    """The frequency of each class, by discrete Laplace noise on its count.
+
+    Attributes
+    ----------
+    fraction : float
+    doubled : bool
+        Whether the value is twice the share, or twice that of the others, but no farther than 1/2.
+    """
+
+    fraction: float = FRACTION
+    doubled: bool = False
 
     what = "shares of the classes"
     stand_in = None
     optional = True
     reads_rows = False
 
-    def pays(self, model, shape, epsilon):
-        precise = (
-            _counting_scale(shape.n_problems, FRACTION * epsilon) <= COARSE_FREQUENCY * shape.n_samples
-        )
+    def planned(self, model, shape, epsilon):
+        weighted = model.class_weight is not None
         # weights of classes multiply the frequencies, in the order of the public labels
-        precise &= model.class_weight is None or model.classes is not None
-        return precise and model.fit_intercept and model.calibration(shape, epsilon).signal < SCARCE
+        if epsilon == math.inf or not model.fit_intercept or (weighted and model.classes is None):
+            return None
+        signal = model.calibration(shape, epsilon).signal
+        limits = [limits for above, limits in SHARE_FRACTIONS.items() if signal < above]
+        if not limits:  # there is a model to learn, which tells frequencies, too
+            return None
+        low, high = limits[0]
+        deviation = math.sqrt(2) * _counting_scale(shape.n_problems, epsilon) / shape.n_samples
+        fraction = min(max(deviation / SHARE_DEVIATION, low), high)
+        return replace(self, fraction=fraction, doubled=signal >= DOUBLED_FROM and not weighted)
 
     def learn(self, records, epsilon, generator):
         n, classes = records.shape.n_samples, records.classes
@@ -106,8 +128,16 @@ class ClassShares(FirstRelease):
         counts = counts + grid_noise(generator, len(counts), scale, step)
         # a frequency closer to 0 or 1 than the noise is clipped
         least = min(max(scale, 0.5), n / 2)
-        frequencies = (np.clip(counts, least, n - least) / n).tolist()
+        frequencies = np.clip(counts, least, n - least) / n
+        if self.doubled:
+            frequencies = doubled(frequencies)
+        frequencies = frequencies.tolist()
         return frequencies[0] if len(classes) == 2 else dict(zip(classes.tolist(), frequencies))
+
+
+def doubled(shares):
+    """Return twice the smaller of each share and its complement, on its side and no farther than 1/2."""
+    return np.where(shares <= 0.5, np.minimum(2 * shares, 0.5), np.maximum(2 * shares - 1, 0.5))
 
 
 @dataclass(frozen=True)
@@ -115,14 +145,19 @@ class MeanCount(FirstRelease):
     """The mean of targets clipped to [0, B], by Laplace noise on a grid on their sum."""
 
     bound: float | None
+    fraction: float = FRACTION
 
     what = "mean of the targets"
     stand_in = None
     optional = True
     reads_rows = False
 
-    def pays(self, model, shape, epsilon):
-        return model.fit_intercept and 1 / (FRACTION * epsilon) <= COARSE_MEAN * shape.n_samples
+    def planned(self, model, shape, epsilon):
+        low, high = MEAN_FRACTIONS
+        fraction = max(1 / (MEAN_SCALE * shape.n_samples * epsilon), low)
+        if epsilon == math.inf or not model.fit_intercept or fraction > high:
+            return None
+        return replace(self, fraction=fraction)
 
     def learn(self, records, epsilon, generator):
         # in units of B, so that a record contributes at most 1

@@ -81,8 +81,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     base_rate : None, float or "auto", default=None
         The mean count, greater than 0, as far as it is known. The penalty of the intercept then counts
         from its logarithm in place of 0, so a model that has learned nothing predicts it. "auto" learns
-        it first, for a twentieth of `epsilon`, if n epsilon is at least 600; elsewhere it is None. It is
-        the mean over records, whatever they weigh.
+        it first, for 30 / (n epsilon) of `epsilon` but at least a hundredth, if n epsilon is at least
+        100; elsewhere it is None. It is the mean over records, whatever they weigh.
     max_sample_weight : float, default=None
         To which the weights of records are clipped, if `fit` is given a `sample_weight`; None lets it
         refuse them. The loss stays a mean over all records, whatever they weigh, and noise and "auto"

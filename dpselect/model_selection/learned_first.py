@@ -54,15 +54,17 @@ class ToLearn:
 
     def divide(self, candidates, epsilon, n_samples):
         """Return the Division of an epsilon, and the candidates for which each number is worth it."""
-        paying = {
-            name: [
-                i
+        asked, paying = {}, {}
+        for name, release in self.releases.items():
+            planned = {
+                i: release.planned(candidates[i].model, candidates[i].shape(n_samples), epsilon)
                 for i in self.places[name]
-                if release.pays(candidates[i].model, candidates[i].shape(n_samples), epsilon)
-            ]
-            for name, release in self.releases.items()
-        }
-        asked = {name: release for name, release in self.releases.items() if paying[name]}
+            }
+            planned = {i: release for i, release in planned.items() if release}
+            paying[name] = list(planned)
+            if planned:
+                # one number serves all, as precise as the candidate with the longest noise needs it
+                asked[name] = max(planned.values(), key=lambda release: release.fraction)
         return Division(asked, epsilon), paying
 
     def losses(self, division, problem):
