@@ -24,8 +24,8 @@ RESULTS, IMAGES = HERE / "results" / "private_models.csv", HERE.parent / "doc" /
 LINES = {
     "dpselect": ("dpselect", "#D55E00", "o"),
     "dpselect, delta=1e-6": ("dpselect, with a delta", "#E69F00", "s"),
-    "dpselect, derivative .6": ("dpselect, derivative 0.6", "", ""),
-    "dpselect, derivative .6, delta=1e-6": ("dpselect, derivative 0.6, with a delta", "", ""),
+    "dpselect, logistic loss": ("dpselect, logistic loss", "", ""),
+    "dpselect, logistic loss, delta=1e-6": ("dpselect, logistic loss, with a delta", "", ""),
     "DP-SGD": ("linear model by DP-SGD, tuned", "#0072B2", "^"),
     "DP-EBM": ("InterpretML DP-EBM", "#009E73", "v"),
     "DP-EBM .1": ("the same, learning rate .1", "#56B4E9", "D"),
