@@ -78,8 +78,8 @@ class _RadiusWithoutConstant(LinearProblem):
 class InterceptForgotten(DPPoissonRegressor):
     """The radius to which the noise is proportional leaves out the intercept's column."""
 
-    def problem(self):
-        return _RadiusWithoutConstant(**vars(super().problem()))
+    def problem(self, epsilon=None):
+        return _RadiusWithoutConstant(**vars(super().problem(epsilon)))
 
 
 class NoiseOfTheLargestCount(DPPoissonRegressor):
@@ -131,16 +131,16 @@ class _UnclippedWeights(Weights):
 class WeightsUnclipped(DPPoissonRegressor):
     """Takes weights up to ten times the bound, and has the noise of those that are within it."""
 
-    def problem(self):
-        right = super().problem()
+    def problem(self, epsilon=None):
+        right = super().problem(epsilon)
         return replace(right, weights=_UnclippedWeights(**vars(right.weights)))
 
 
 class NoiseForgetsWeights(DPPoissonRegressor):
     """Clips weights, and has the noise of records that weigh 1."""
 
-    def problem(self):
-        right = super().problem()
+    def problem(self, epsilon=None):
+        right = super().problem(epsilon)
         return replace(right, loss=right.loss.unweighted)
 
 
@@ -155,8 +155,8 @@ class _DenseClipped(LinearProblem):
 class SparseRowsUnclipped(DPPoissonRegressor):
     """Scales long rows down in training, but for those of a sparse matrix."""
 
-    def problem(self):
-        return _DenseClipped(**vars(super().problem()))
+    def problem(self, epsilon=None):
+        return _DenseClipped(**vars(super().problem(epsilon)))
 
 
 class PredictsUnclipped(DPPoissonRegressor):

@@ -416,14 +416,14 @@ L1 = {"norm": "l1", "data_norm_l1": 1.0, "alpha": 1.0, "fit_intercept": False, *
 
 @twin("check_the_loss_of_each_noise", L1)
 class ForgetsTheL1Norm(DPLinearSVC):
-    def problem(self):
-        return _L1Forgotten(**vars(super().problem()))
+    def problem(self, epsilon=None):
+        return _L1Forgotten(**vars(super().problem(epsilon)))
 
 
 @twin("check_the_loss_of_each_noise", {**L1, "data_norm_l1": 1.4})
 class NoiseOfTheOtherNorm(DPLinearSVC):
-    def problem(self):
-        return _NoiseOfTheL2Norm(**vars(super().problem()))
+    def problem(self, epsilon=None):
+        return _NoiseOfTheL2Norm(**vars(super().problem(epsilon)))
 
 
 @twin("check_the_stated_loss")

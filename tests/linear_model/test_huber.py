@@ -185,8 +185,8 @@ class CurvatureForgotten(DPHuberRegressor):
 
 
 class UnclippedRows(DPHuberRegressor):
-    def problem(self):
-        return dataclasses.replace(super().problem(), data_norm=1e6)
+    def problem(self, epsilon=None):
+        return dataclasses.replace(super().problem(epsilon), data_norm=1e6)
 
     def _calibration(self, shape, epsilon):
         right = DPHuberRegressor(**self.get_params()).calibration(shape, epsilon)

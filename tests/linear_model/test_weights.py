@@ -186,8 +186,8 @@ def test_the_determinant_of_weighted_records(loss, kappa):
 class Forgets(DPLogisticRegression):
     """The broken twin: its noise and its bounds are those of weight 1."""
 
-    def problem(self):
-        right = super().problem()
+    def problem(self, epsilon=None):
+        right = super().problem(epsilon)
         return replace(right, loss=right.loss.unweighted)
 
 
