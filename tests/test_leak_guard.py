@@ -119,7 +119,6 @@ def test_no_other_default_learns_from_the_records():
         "max_sample_weight": "weights of records are refused",
         "target_range": "refused",
         "base_rate": "the penalty counts from 0",
-        "max_derivative": "the loss is scikit-learn's, as steep as 1",
         "n_epsilon": "the map does not follow it",
         "class_share": "as 1/2",
         "columns": "all of the schema",

@@ -66,11 +66,14 @@ def whole(model, **options):
 
 
 MODELS = [
-    (DPLogisticRegression(classes=[0, 1]), None, "log odds of 1"),
-    (DPLogisticRegression(classes=[0, 1]), 0, "log odds of 0"),
-    (DPLogisticRegression(classes=[0, 1, 2]), 2, "log odds of 2"),
+    (DPLogisticRegression(classes=[0, 1], max_derivative=None), None, "log odds of 1"),
+    (DPLogisticRegression(classes=[0, 1], max_derivative=None), 0, "log odds of 0"),
+    (DPLogisticRegression(classes=[0, 1, 2], max_derivative=None), 2, "log odds of 2"),
     (DPLogisticRegression(classes=[0, 1], max_derivative=1), 0, "log odds of 0"),
-    (DPLogisticRegression(classes=[0, 1], max_derivative=0.6), None, "linear prediction of 1"),
+    (DPLogisticRegression(classes=[0, 1]), None, "linear prediction of 1"),
+    (DPLogisticRegression(classes=[0, 1]), 0, "linear prediction of 0"),
+    (DPLogisticRegression(classes=[0, 1, 2]), 2, "linear prediction of 2"),
+    (DPLogisticRegression(classes=[0, 1], max_derivative=0.75), None, "linear prediction of 1"),
     (DPLinearSVC(classes=[0, 1]), 1, "decision value of 1"),
     (DPPoissonRegressor(target_bound=3.0), None, "log of the count"),
     (DPHuberRegressor(target_range=(-1, 7)), None, "prediction"),
@@ -100,7 +103,7 @@ def test_a_prediction_is_the_offset_and_one_value_of_each_term(
         margins = pipeline.decision_function(records)
         if "linear" in unit:
             assert np.abs(margins).max() > 0.5  # some are beyond where the loss goes straight
-            margins = CappedLogisticLoss(0.6).prediction(margins)
+            margins = CappedLogisticLoss(model.largest_derivative).prediction(margins)
         expected = margins * (-1 if target == 0 else 1) if margins.ndim == 1 else margins[:, target]
     else:
         expected = pipeline.predict(records)

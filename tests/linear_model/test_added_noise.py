@@ -23,6 +23,7 @@ MODELS = {
     "svc": DPLinearSVC(classes=[0, 1]),
     "narrow svc": DPLinearSVC(huber_width=0.01, classes=[0, 1]),
     "weights": DPLogisticRegression(max_sample_weight=20.0, classes=[0, 1]),
+    "steep": DPLogisticRegression(classes=[0, 1], max_derivative=None),
     "laplace": DPLogisticRegression(data_norm_l1=1.2, norm="l1", classes=[0, 1]),
     "huber": DPHuberRegressor(target_range=(-4, 4)),
     "poisson": DPPoissonRegressor(target_bound=10.0, data_norm=3.0),
@@ -43,7 +44,7 @@ def calibrations(name, perturbation, delta, persons, **parameters):
     """Iterate over calibrations of one kind of model."""
     for n, p, epsilon, K in GRID:
         # (several classes with a delta take a fifth of a second for each alpha)
-        if K > 1 and (name != "logistic" if delta else name in ("huber", "poisson")):
+        if K > 1 and (name not in ("logistic", "steep") if delta else name in ("huber", "poisson")):
             continue
         if K > 1 and delta and (n, p, epsilon) != (24_534, 20, 30.0):
             continue
@@ -125,7 +126,11 @@ def test_the_same_by_the_formulas_of_the_page(name):
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in CASES if case[1] == "objective" and case[0] in ("logistic", "huber", "laplace")],
+    [
+        case
+        for case in CASES
+        if case[1] == "objective" and case[0] in ("logistic", "steep", "huber", "laplace")
+    ],
     ids=str,
 )
 def test_a_solver_without_regard_to_what_hides_it_is_caught(case, monkeypatch):
@@ -168,6 +173,7 @@ def test_a_share_is_that_of_the_worst_curvature():
     "case",
     [
         ("logistic", "objective", 0.0, False),
+        ("steep", "objective", 0.0, False),
         ("huber", "objective", 0.0, False),
         ("huber", "objective", 1e-6, False),
         ("logistic", "output", 0.0, False),
@@ -179,8 +185,9 @@ def test_a_grid_is_chosen_from_alike(case):
     for model, (n, p, K, _), found in calibrations(*case):
         alphas = found.alpha * 2.0 ** np.arange(-4, 5)
         costs = [model.set_params(alpha=alpha).regularisation_cost(n, p, K) for alpha in alphas]
-        # (where the extra regularisation decides, all are alike)
-        assert min(costs[3:6]) == min(costs)
+        # (where the extra regularisation decides, all are alike, and a little more may be as good)
+        flat = case[0] == "logistic" and found.scales.mu > found.alpha
+        assert min(costs[3:6]) <= min(costs) * (1.01 if flat else 1)
 
 
 def slopes():

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.accounting.events import GaussianEvent
@@ -318,7 +319,8 @@ def test_output_noise_hides_how_far_the_minimiser_moves():
 
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("K", [2, 3])
-def test_what_is_released_solves_the_perturbed_problem(perturbation, K):
+@pytest.mark.parametrize("max_derivative", [None, "auto", 0.75])
+def test_what_is_released_solves_the_perturbed_problem(max_derivative, perturbation, K):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 30)) / 8, np.arange(200) % K
     model = DPLogisticRegression(
@@ -327,6 +329,7 @@ def test_what_is_released_solves_the_perturbed_problem(perturbation, K):
         perturbation=perturbation,
         classes=list(range(K)),
         fit_intercept=False,
+        max_derivative=max_derivative,
         random_state=root_stream(1),
     )
     K = 1 if K == 2 else K
@@ -337,7 +340,7 @@ def test_what_is_released_solves_the_perturbed_problem(perturbation, K):
     w = model.coef_ - s.output_scale * noise[1]
     classes = np.array([[1]]) if K == 1 else np.arange(K)[:, None]
     signs = np.where(y == classes, 1.0, -1.0)
-    slopes = -signs / (1 + np.exp(signs * (w @ X.T)))
+    slopes = -signs * np.minimum(expit(-signs * (w @ X.T)), model.largest_derivative)
     gradient = slopes @ X / 200 + s.mu * w + s.linear_scale * noise[0]
     assert abs(gradient).max() < s.tau + 2 * s.mu * s.step
 

@@ -192,7 +192,7 @@ def test_one_row_a_person_is_a_record(name, perturbation):
     expected = record.coef_
     person = clone(model).fit(wide, y, groups=np.arange(N_ROWS))
     assert person.privacy_.delta == 1e-3 and "person" in person.privacy_.adjacency
-    if perturbation == "output" or name == "logistic":
+    if perturbation == "output" or name == "steep":
         assert np.array_equal(person.coef_, expected)
     else:  # a person may curve in more directions than a row
         assert person.coef_ == pytest.approx(expected, rel=0.05, abs=0.05 * abs(expected).max())
@@ -216,6 +216,8 @@ def test_calibrations_of_persons_and_of_records(kind):
     assert 1 <= person.scales.linear_scale / record.scales.linear_scale < 1.03
     assert 1 <= person.scales.mu / record.scales.mu < 1.03
     if kind is DPLogisticRegression:
+        model.set_params(max_derivative=None)
+        person, record = (model.calibration(PublicShape(1000, 50, persons=p)) for p in (True, False))
         assert person.scales == record.scales and person.risk_bound(2.0) == record.risk_bound(2.0)
         found = person.certificate(RampScore(-2, 2), failure_probability=1e-6)
         assert found == record.certificate(RampScore(-2, 2), failure_probability=1e-6)

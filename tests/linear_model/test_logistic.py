@@ -233,16 +233,21 @@ def test_auto_is_the_shorter_noise_by_public_numbers():
         np.testing.assert_array_equal(model.standard_noise(p), named.standard_noise(p))
 
 
-def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise():
+@pytest.mark.parametrize("max_derivative, L", [("auto", 0.6), (None, 1.0), (0.75, 0.75)])
+def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise(max_derivative, L):
     n, p, epsilon = 1000, 100, 2.0
     R, G = np.hypot(3**0.5, 1), 3 + 1
-    model = DPLogisticRegression(epsilon, data_norm=3**0.5, data_norm_l1=3)
+    model = DPLogisticRegression(
+        epsilon, data_norm=3**0.5, data_norm_l1=3, max_derivative=max_derivative
+    )
     alpha = model.calibration(PublicShape(n, p)).alpha
     length = G * np.sqrt(2 * (p + 1)) / R
     factor = (100 * length / (n * epsilon)) ** 0.5
-    assert alpha == pytest.approx(factor * R**2 * length / (5 * n * epsilon)) and 1 < factor < 3
+    assert alpha == pytest.approx(L * factor * R**2 * length / (5 * n * epsilon))
+    assert 1 < factor < 3
     model.set_params(epsilon=float("inf"))
-    assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(R**2 / (100 * n))
+    without = 1.0 if max_derivative == "auto" else L
+    assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(without * R**2 / (100 * n))
 
 
 @pytest.mark.slow

@@ -136,7 +136,8 @@ def draw(k):
     elif kind == 3:
         X *= rng.random((n, d)) < 0.05
     hinge = {"huber_width": float(10.0 ** rng.choice([-4, -2, -0.3, 1]))}
-    cls, extra = [(DPLogisticRegression, {}), (DPLinearSVC, hinge)][rng.integers(2)]
+    largest = {"max_derivative": [None, "auto", 0.75][k % 3]}
+    cls, extra = [(DPLogisticRegression, largest), (DPLinearSVC, hinge)][rng.integers(2)]
     model = cls(
         float(10.0 ** rng.choice([-6, -3, -1, 0, 1, 3, 6])),
         alpha=alpha,
@@ -160,7 +161,7 @@ def exact_residual(design, signs, loss, mu, linear, w):
     u, y = (A @ w) * signs[:, 0], signs[:, 0]
     if isinstance(loss, LogisticLoss):
         with np.errstate(over="ignore"):
-            derivatives = -1 / (1 + np.exp(u))
+            derivatives = np.maximum(-1 / (1 + np.exp(u)), -np.longdouble(loss.lipschitz))
     else:
         h = np.longdouble(loss.width)
         derivatives = -np.clip(1 + h - u, 0, 2 * h) / (2 * h)
