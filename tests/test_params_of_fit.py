@@ -153,10 +153,16 @@ def changed(model):
     return model
 
 
-def check_goes_by_fit(model):
+def without_noise(model):
+    """Set all epsilons to inf, with which a loss may be another."""
+    names = model.get_params(deep=True)
+    return model.set_params(**{name: np.inf for name in names if name.rpartition("__")[2] == "epsilon"})
+
+
+def check_goes_by_fit(model, change=changed):
     before = answers(model)
     assert sum(not isinstance(found, type) for found in before.values()) >= 3
-    after = answers(changed(model))
+    after = answers(change(model))
     different = [name for name in before if not equal(before[name], after[name])]
     assert not different, different
 
@@ -172,6 +178,19 @@ def equal(one, another):
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_said_and_done_goes_by_the_fit(name):
     check_goes_by_fit(fitted(name))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_goes_by_the_noise_of_the_fit(name):
+    check_goes_by_fit(fitted(name), change=without_noise)
+
+
+def test_a_loss_of_now_is_caught(monkeypatch):
+    for module in (estimator, ridge):
+        monkeypatch.setattr(module, "keep_params", lambda model: None)
+    for name in ("logistic", "learned"):
+        with pytest.raises(AssertionError, match="decisions.*probabilities.*intervals.*plain.*graph"):
+            check_goes_by_fit(fitted(name), change=without_noise)
 
 
 @pytest.mark.parametrize("name", MODELS)
