@@ -23,6 +23,7 @@ from dpselect import (
 from dpselect.base.estimator import Trial
 from dpselect.base.learned_numbers import Division, first_releases
 from dpselect.linear_model.norms_and_rates import ClassShares, MeanCount, MedianNorm
+from dpselect.model_selection.learned_first import ToLearn
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
@@ -33,7 +34,7 @@ from tests.glue.cases import VARIANTS, in_pairs, key, records_for
 from tests.glue.recording import Recorder
 
 N, P = 1500, 40
-EPSILON = 0.15  # so little that class shares are learned
+EPSILON = 0.15  # so little that class shares take more than a twentieth of it
 
 LOGISTIC = DPLogisticRegression(
     EPSILON, data_norm="auto", data_norm_l1="auto", base_rate="auto", classes=[0, 1]
@@ -91,11 +92,24 @@ class Spent:
         return math.fsum([epsilon for _, epsilon in self.first] + self.trained)
 
 
+def planned_releases(model, shape):
+    """Return what a fit learns first, by public numbers."""
+    learned = first_releases(model)
+    guess = clone(model).set_params(**{name: release.stand_in for name, release in learned.items()})
+    planned = [release.planned(guess, shape, model.epsilon) for release in learned.values()]
+    return [release for release in planned if release]
+
+
 def check_a_fit(model, name, spent):
     """Whatever a fit releases adds up to its epsilon, and is stated."""
     spent.first.clear(), spent.trained.clear()
-    fitted = clone(model).fit(*data(name))
-    assert [release for release, _ in spent.first] == list(first_releases(model).values())
+    X, y = data(name)
+    fitted = clone(model).fit(X, y)
+    planned = planned_releases(model, PublicShape(*X.shape, 3 if name == "three classes" else 1))
+    assert [release for release, _ in spent.first] == planned
+    assert [type(release) for release in planned] == [*map(type, first_releases(model).values())]
+    fractions = [release.fraction for release in planned]
+    assert [epsilon / model.epsilon for _, epsilon in spent.first] == pytest.approx(fractions)
     assert spent.total() == pytest.approx(model.epsilon, rel=1e-12)
     assert spent.total() <= model.epsilon == fitted.privacy_.epsilon
     stated = [loss.epsilon for loss in fitted.privacy_.releases]
@@ -107,11 +121,20 @@ def test_what_a_fit_releases_adds_up(name, monkeypatch):
     check_a_fit(MODELS[name], name, Spent(monkeypatch))
 
 
+@pytest.mark.parametrize("name", ["logistic", "three classes", "poisson"])
+@pytest.mark.parametrize("epsilon", [0.02, 0.7, 3.0, 30.0])
+def test_it_adds_up_whatever_fraction_is_taken(name, epsilon, monkeypatch):
+    model = clone(MODELS[name]).set_params(epsilon=epsilon)
+    if name == "poisson" and epsilon == 0.02:
+        model.set_params(base_rate=2.0)  # it would not be learned
+    check_a_fit(model, name, Spent(monkeypatch))
+
+
 class WholeForTheModel(DPLogisticRegression):
     """Trains with all of epsilon, as if what it learned first were free."""
 
     def _calibration(self, shape, epsilon):
-        return super()._calibration(shape, epsilon / (1 - 3 / 20))
+        return super()._calibration(shape, self.epsilon)
 
 
 class LearnsTwice(DPLogisticRegression):
@@ -289,11 +312,68 @@ def test_what_fails_after_a_number_was_learned_has_spent(place, strategy, monkey
     assert ledger.spent()[0] == EPSILON
 
 
+def check_divisions(kind):
+    """Shares and what is left are their fractions of an epsilon, and add up to it without rounding."""
+    rng = np.random.default_rng(0)
+    for epsilon in [*rng.uniform(0.01, 9, 1000), *np.exp(rng.uniform(-30, 30, 1000))]:
+        fractions = rng.dirichlet(np.ones(rng.integers(2, 6)))[1:]
+        fractions = fractions if rng.integers(2) else np.exp(rng.uniform(-12, -1.4, len(fractions)))
+        names = "abcde"[: len(fractions)]
+        division = kind({n: ClassShares(f) for n, f in zip(names, fractions.tolist())}, epsilon)
+        shares = [division.share(name) for name in names]
+        assert math.fsum([*shares, division.rest]) == epsilon
+        assert shares == pytest.approx(fractions * epsilon, rel=1e-9)
+        assert division.rest == pytest.approx((1 - math.fsum(fractions)) * epsilon, abs=1e-12 * epsilon)
+        losses = division.losses(dict.fromkeys(names, "Model"), seeded=False)
+        assert [loss.epsilon for loss in losses] == shares
+
+
+class RoundedShares(Division):
+    """The broken twin takes the nearest number of float64."""
+
+    def share(self, name):
+        return self.releases[name].fraction * self.epsilon
+
+
+class SharesAlike(Division):
+    """The broken twin gives all the fraction of the first."""
+
+    def share(self, name):
+        return super().share(next(iter(self.releases)))
+
+
 def test_a_division_adds_up():
-    for epsilon, k in itertools.product(np.random.default_rng(0).uniform(0.01, 9, 500), range(1, 4)):
-        division = Division(dict.fromkeys("abc"[:k], MedianNorm("l2")), epsilon)
-        assert math.fsum([*[division.share] * k, division.rest]) == epsilon
-        assert division.rest == pytest.approx((1 - k / 20) * epsilon, rel=1e-12)
+    check_divisions(Division)
+    for twin in (RoundedShares, SharesAlike):
+        with pytest.raises(AssertionError):
+            check_divisions(twin)
+
+
+class Learner:
+    """Records the epsilon with which something is learned."""
+
+    what = "a number"
+
+    def __init__(self, fraction):
+        self.fraction, self.seen = fraction, []
+
+    def event(self, epsilon):
+        return None
+
+    def learn(self, records, epsilon, generator):
+        self.seen.append(epsilon)
+        return 0.0
+
+
+def test_what_is_stated_is_what_is_learned_with():
+    for epsilon in (0.3, 7.0, math.inf):
+        learners = {"a": Learner(0.8), "b": Learner(0.01)}
+        division = Division(learners, epsilon)
+        for name in learners:
+            division.learn(name, None, key("division"))
+        seen = [learner.seen for learner in learners.values()]
+        losses = division.losses({"a": "Model", "b": "Model"}, seeded=False) if epsilon < 9 else None
+        assert seen == ([[loss.epsilon] for loss in losses] if losses else [[math.inf], [math.inf]])
 
 
 # ---- in a search
@@ -312,14 +392,16 @@ def test_a_search_learns_once_for_all_candidates(strategy, monkeypatch, tmp_path
     learned = [(release, epsilon) for release, epsilon in spent.first if epsilon < math.inf]
     assert [type(release) for release, _ in learned] == [MedianNorm, MedianNorm, ClassShares]
     epsilons = [epsilon for _, epsilon in learned]
-    assert epsilons == pytest.approx([EPSILON / 20] * 3)
+    (*_, shares) = planned_releases(LOGISTIC, PublicShape(N, P))
+    assert 0.1 < shares.fraction < 0.2 and not shares.doubled
+    assert epsilons == pytest.approx([EPSILON / 20, EPSILON / 20, shares.fraction * EPSILON])
     assert search.privacy_.epsilon <= EPSILON
     assert [loss.epsilon for loss in search.privacy_.releases[:3]] == epsilons
-    assert search.plan_.steps_epsilon == pytest.approx(3 * EPSILON / 20)
+    assert search.plan_.steps_epsilon == pytest.approx(math.fsum(epsilons))
     best = search.best_estimator_
     assert isinstance(best.data_norm, float) and 0 < best.base_rate < 1
     # no candidate was trained with more than the rest
-    assert max(spent.trained) <= 0.85 * EPSILON * (1 + 1e-12)
+    assert max(spent.trained) <= (EPSILON - math.fsum(epsilons)) * (1 + 1e-12)
     assert first_releases(LOGISTIC).keys() == {"data_norm", "data_norm_l1", "base_rate"}
 
 
@@ -371,8 +453,55 @@ def test_only_the_models_that_wait_for_a_number_get_it():
         assert len(search.privacy_.releases) == 2
 
 
+DIVIDE = ToLearn.divide
+
+
+def check_fractions_of_candidates(monkeypatch, divide=DIVIDE):
+    """A number that candidates need to different precision is learned once, to the largest one."""
+    monkeypatch.setattr(ToLearn, "divide", divide)
+    spent, (X, y) = Spent(monkeypatch), data()
+    X = X[:, :12]
+    pipeline = Pipeline(
+        [("powers", PolynomialFeatures(include_bias=False)), ("model", DPLogisticRegression())]
+    ).set_params(model__base_rate="auto", model__classes=[0, 1])
+    # with 90 columns noise leaves nothing but the shares, and with 12 there is a model to learn
+    grid = {"powers__degree": [1, 2], "model__fit_intercept": [True, False]}
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=EPSILON, strategy="random").fit(X, y)
+    wanted = [
+        planned_releases(clone(pipeline[-1]).set_params(epsilon=EPSILON), PublicShape(N, p))
+        for p in (12, 90)
+    ]
+    (one,), (other,) = wanted
+    assert one.fraction < 0.5 and other.fraction == 0.8 and one.doubled
+    (learned,) = spent.first
+    assert learned == (other, pytest.approx(0.8 * EPSILON))
+    (loss, *_) = search.privacy_.releases
+    assert loss.epsilon == learned[1] == search.plan(N, 12).steps_epsilon
+    asked = search.best_params_["model__fit_intercept"]
+    assert (search.best_estimator_[-1].base_rate is not None) == asked
+
+
+def smallest_fraction(numbers, candidates, epsilon, n_samples):
+    """The broken twin learns as precisely as the candidate that needs it least."""
+    division, paying = DIVIDE(numbers, candidates, epsilon, n_samples)
+    planned = [
+        release.planned(candidates[i].model, candidates[i].shape(n_samples), epsilon)
+        for name, release in division.releases.items()
+        for i in paying[name]
+    ]
+    return Division({"base_rate": min(planned, key=lambda one: one.fraction)}, epsilon), paying
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_number_serves_candidates_that_need_it_to_different_precision(monkeypatch):
+    with monkeypatch.context() as patch:
+        check_fractions_of_candidates(patch)
+    with monkeypatch.context() as patch, pytest.raises(AssertionError):
+        check_fractions_of_candidates(patch, smallest_fraction)
+
+
 def test_a_search_in_which_it_is_not_worth_it_spends_nothing_on_it():
-    model = DPLogisticRegression(classes=[0, 1], base_rate="auto")
+    model = DPLogisticRegression(classes=[0, 1], base_rate="auto", fit_intercept=False)
     search = StabilityGridSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=50.0).fit(*data())
     assert len(search.privacy_.releases) == 1 and search.privacy_.epsilon == 50.0
     assert search.best_estimator_.base_rate is None
@@ -393,11 +522,14 @@ def test_rows_of_several_kinds_would_need_several_releases(grid):
 
 
 def test_a_plan_says_what_is_learned_first():
-    search = StabilityGridSearchCV(LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=EPSILON)
-    plan = search.plan(N, P)
-    assert plan.steps_epsilon == pytest.approx(3 * EPSILON / 20)
+    search = StabilityGridSearchCV(clone(LOGISTIC), {"alpha": [0.1, 1.0]}, epsilon=EPSILON)
+    plan, (*_, shares) = search.plan(N, P), planned_releases(LOGISTIC, PublicShape(N, P))
+    assert plan.steps_epsilon == pytest.approx((2 / 20 + shares.fraction) * EPSILON)
     assert any('data_norm="auto" is learned first' in message for message in plan.messages)
-    assert search.plan(100_000, P).steps_epsilon == pytest.approx(2 * EPSILON / 20)
+    # of many records a hundredth is enough, and without an intercept there are none to learn
+    assert search.plan(100_000, P).steps_epsilon == pytest.approx((2 / 20 + 1 / 100) * EPSILON)
+    search.estimator.set_params(fit_intercept=False)
+    assert search.plan(N, P).steps_epsilon == pytest.approx(2 * EPSILON / 20)
 
 
 def test_an_accuracy_first_search_does_without_shares_and_asks_for_norms():
@@ -415,6 +547,7 @@ def test_an_accuracy_first_search_with_a_public_rate(method):
     X, y = data()
     y = (X[:, 0] > 1).astype(int)
     model = DPLogisticRegression(alpha=0.3, classes=[0, 1], base_rate=0.16, perturbation="output")
+    loss = model.problem().loss
     search = AccuracyFirstSearchCV(
         model,
         {"epsilon": np.geomspace(0.1, 5000, 80)},
@@ -424,12 +557,13 @@ def test_an_accuracy_first_search_with_a_public_rate(method):
         failure_probability=1e-6,
         random_state=3,
     ).fit(X, y)
-    exact = clone(model).set_params(epsilon=float("inf")).fit(X, y)
+    exact = clone(model).set_params(epsilon=float("inf"), max_derivative=model.largest_derivative)
+    exact.fit(X, y)
 
     def risk(model):
-        apart = np.append(model.coef_, model.intercept_ - np.log(0.16 / 0.84))
-        loss = np.logaddexp(0, -(2 * y - 1) * model.decision_function(X)).mean()
-        return loss + 0.15 * apart @ apart
+        apart = np.append(model.coef_, model.intercept_ - loss.prediction(np.log(0.16 / 0.84)))
+        margins = (2 * y - 1) * loss.prediction(model.decision_function(X))
+        return loss.value(margins).mean() + 0.15 * apart @ apart
 
     assert -1e-9 < risk(search.best_estimator_) - risk(exact) < 0.05
 
@@ -442,8 +576,13 @@ def test_tables_learn_class_shares_where_they_are_scarce():
         X, y
     )
     assert 0 < scarce["model"].base_rate_ < 1 and len(scarce["model"].privacy_.releases) == 2
+    assert scarce["model"].privacy_.releases[0].epsilon == pytest.approx(np.sqrt(2) / 0.04 / 2100)
     plenty = tabular_pipeline(schema, DPLogisticRegression(10.0, classes=[False, True])).fit(X, y)
-    assert plenty["model"].base_rate_ is None and len(plenty["model"].privacy_.releases) == 1
+    # a hundredth is enough to know the share, of which an intercept counts from twice as much
+    assert plenty["model"].privacy_.releases[0].epsilon == pytest.approx(10.0 / 100)
+    assert plenty["model"].base_rate_ == pytest.approx(2 * y.mean(), abs=0.05)
+    exact = tabular_pipeline(schema, DPLogisticRegression(np.inf, classes=[False, True])).fit(X, y)
+    assert exact["model"].base_rate_ is None and len(exact["model"].privacy_.releases) == 1
     # what the user says stays
     public = DPLogisticRegression(0.1, classes=[False, True], base_rate=0.1, data_norm="auto")
     public = tabular_pipeline(schema, public).fit(X, y)["model"]
@@ -453,23 +592,11 @@ def test_tables_learn_class_shares_where_they_are_scarce():
 # ---- the checks of all private estimators
 
 
-class Always(ClassShares):
-    """Learned however many records there are."""
-
-    def pays(self, model, shape, epsilon):
-        return True
-
-
-class Exactly(Always):
+class Exactly(ClassShares):
     """The broken twin counts without noise."""
 
     def learn(self, records, epsilon, generator):
         return super().learn(records, math.inf, generator)
-
-
-class AlwaysLearns(DPLogisticRegression):
-    def first_releases(self):
-        return {"base_rate": Always()} if self.base_rate == "auto" else {}
 
 
 class LearnsExactly(DPLogisticRegression):
@@ -479,7 +606,7 @@ class LearnsExactly(DPLogisticRegression):
 
 CHECKED = {
     "shares": (
-        AlwaysLearns(base_rate="auto", classes=[0, 1]),
+        DPLogisticRegression(base_rate="auto", classes=[0, 1]),
         ReleaseStatement(("coef_", "intercept_", "base_rate_")),
     ),
     "norms": (

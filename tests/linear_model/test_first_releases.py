@@ -1,13 +1,15 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 from scipy.stats import binom
+from sklearn.base import clone
 
 import dpselect.linear_model.norms_and_rates as first_releases
 from dpselect import DPLogisticRegression, DPPoissonRegressor, DPRidge, SeededNoiseWarning
-from dpselect.linear_model.norms_and_rates import RADII, ClassShares, MeanCount, MedianNorm
+from dpselect.linear_model.norms_and_rates import RADII, ClassShares, MeanCount, MedianNorm, doubled
 from dpselect.noise import as_generator
 from dpselect.records.persons import Persons
 from dpselect.records.public_shape import PublicShape
@@ -147,15 +149,136 @@ def test_shares_are_near_and_no_surer_than_their_noise():
     assert ClassShares().learn(nothing, 1e-5, generator) == 0.5
 
 
-def test_shares_are_bought_where_noise_leaves_little_else():
-    model = DPLogisticRegression()
-    pays = {
-        n: ClassShares().pays(model, PublicShape(n, 30), 0.1) for n in (1000, 2000, 3000, 4000, 10**6)
-    }
-    # fewer would tell nothing of a share, more have a model to learn
-    assert pays == {1000: False, 2000: True, 3000: True, 4000: False, 10**6: False}
-    without = DPLogisticRegression(fit_intercept=False)
-    assert not ClassShares().pays(without, PublicShape(2000, 30), 0.1)
+def limits_of(signal):
+    """Return the smallest and the largest fraction of epsilon that shares of classes take."""
+    if signal < 3:
+        return 0.8, 0.8
+    return (0.05, 0.5) if signal < 10 else (0.05, 0.3) if signal < 30 else (0.01, 0.3)
+
+
+def check_fractions(kind):
+    """Shares are known to 0.04, or at a limit, from which on more or less of epsilon serves better."""
+    seen = set()
+    for n, p, epsilon, K in itertools.product(
+        (21, 310, 4000, 10**6), (1, 9, 80), (0.01, 0.3, 8.0), (2, 3, 5)
+    ):
+        model = DPLogisticRegression(epsilon, norm="l2")
+        shape = PublicShape(n, p, 1 if K == 2 else K)
+        planned = kind().planned(model, shape, epsilon)
+        signal = n * epsilon / shape.n_problems / (p + 1)
+        low, high = limits_of(signal)
+        moved = 1 if K == 2 else 2
+        deviation = np.sqrt(2) * moved / (planned.fraction * epsilon) / n
+        assert (
+            deviation == pytest.approx(0.04, rel=1e-9)
+            or (planned.fraction == low and deviation < 0.04)
+            or (planned.fraction == high and deviation > 0.04)
+            or planned.fraction == low == high
+        )
+        assert planned.doubled == (signal >= 10)
+        seen.add((planned.doubled, low, planned.fraction in (low, high)))
+    assert len(seen) == 7
+
+
+class AlwaysATwentieth(ClassShares):
+    """The broken twin takes one fraction of epsilon for all shapes."""
+
+    def planned(self, model, shape, epsilon):
+        return replace(super().planned(model, shape, epsilon), fraction=1 / 20)
+
+
+class OfAllProblems(ClassShares):
+    """The broken twin forgets that two counts of several move together."""
+
+    def planned(self, model, shape, epsilon):
+        return super().planned(model, replace(shape, n_problems=1), epsilon)
+
+
+def test_shares_are_as_precise_as_an_intercept_needs_them():
+    check_fractions(ClassShares)
+
+
+@pytest.mark.parametrize("twin", [AlwaysATwentieth, OfAllProblems])
+def test_twins_that_plan_other_fractions_are_found(twin):
+    with pytest.raises(AssertionError):
+        check_fractions(twin)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_learned_shares_deviate_as_planned(classes):
+    n, epsilon = 3000, 0.1
+    data = records(np.zeros((n, 1)), np.arange(n) % len(classes), classes)
+    planned = ClassShares().planned(DPLogisticRegression(epsilon), data.shape, epsilon)
+    planned = replace(planned, doubled=False)
+    assert 0.05 < planned.fraction < 0.3
+    generator = as_generator(np.random.RandomState(0))
+    found = [planned.learn(data, planned.fraction * epsilon, generator) for _ in range(400)]
+    found = found if len(classes) == 2 else [shares[0] for shares in found]
+    # its square has a relative deviation of sqrt(5 / 400), so this is more than five deviations
+    assert np.std(found) == pytest.approx(0.04, rel=0.3)
+
+
+def test_shares_are_not_learned_where_they_are_of_no_use():
+    shape = PublicShape(2000, 30)
+
+    def planned(epsilon=0.1, **parameters):
+        return ClassShares().planned(DPLogisticRegression(epsilon, **parameters), shape, epsilon)
+
+    assert planned() is not None and planned(base_rate=0.3) is not None
+    assert planned(fit_intercept=False) is None and planned(np.inf) is None
+    # weights of classes change shares in the order of the public labels
+    weights = {0: 1.0, 1: 3.0}
+    assert planned(class_weight=weights) is None
+    for epsilon in (0.1, 30.0):
+        assert planned(epsilon, class_weight=weights, classes=[0, 1]).doubled is False
+        assert planned(epsilon).doubled == (epsilon == 30.0)
+
+
+def check_doubled(function):
+    shares = np.linspace(0, 1, 2**12 + 1)[1:-1]
+    values = function(shares)
+    assert (np.diff(values) >= 0).all() and (np.diff(values) <= 2 * np.diff(shares)).all()
+    assert (values + values[::-1] == 1).all()
+    assert ((values > 0) & (values < 1)).all()
+    low = shares <= 0.5
+    assert (values[low] <= 0.5).all() and (values[~low] >= 0.5).all()
+    assert (values[shares <= 0.25] == 2 * shares[shares <= 0.25]).all()
+    assert (values[low & (shares >= 0.25)] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        lambda p: p,
+        lambda p: np.minimum(2 * p, 0.5),
+        lambda p: np.minimum(2 * p, 1 - 1e-9),
+        lambda p: np.where(p <= 0.5, np.minimum(2 * p, 0.5), p),
+        lambda p: np.where(p <= 0.5, 2 * p, 2 * p - 1),
+    ],
+)
+def test_what_is_doubled_stays_on_its_side(twin):
+    check_doubled(doubled)
+    with pytest.raises(AssertionError):
+        check_doubled(twin)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_a_doubled_value_is_that_of_the_noisy_share(classes):
+    y = np.repeat(classes, [900, 100, 0][: len(classes)])
+    data = records(np.zeros((len(y), 1)), y, classes)
+    plain, twice = (
+        ClassShares(doubled=which).learn(data, 0.5, as_generator(np.random.RandomState(1)))
+        for which in (False, True)
+    )
+    for label in [1] if len(classes) == 2 else classes:
+        share, value = (found if len(classes) == 2 else found[label] for found in (plain, twice))
+        assert value == doubled(share) and 0 < value < 1 and value != share
+    # one that none has, and one that all have, are no farther away than the noise
+    nothing = records(data.X, np.zeros(len(y), int), classes)
+    found = ClassShares(doubled=True).learn(nothing, 0.1, as_generator(np.random.RandomState(1)))
+    assert (found if len(classes) == 2 else found[2]) == pytest.approx(
+        2 * (10 if len(classes) == 2 else 20) / len(y), rel=0.9
+    )
 
 
 # ---- the mean count
@@ -204,12 +327,34 @@ def test_a_mean_is_near_and_no_smaller_than_its_noise():
     assert MeanCount(10.0).learn(data, np.inf, generator) == pytest.approx(1.5, abs=1e-7)
 
 
-def test_a_mean_is_bought_where_it_will_be_known():
+def check_fractions_of_means(kind):
+    """The noise is a thirtieth of the bound long, or shorter with a hundredth of epsilon."""
     model = DPPoissonRegressor(target_bound=10.0)
-    pays = {n: MeanCount(10.0).pays(model, PublicShape(n, 30), 0.1) for n in (1000, 5000, 7000, 10**6)}
-    assert pays == {1000: False, 5000: False, 7000: True, 10**6: True}
-    model.set_params(fit_intercept=False)
-    assert not MeanCount(10.0).pays(model, PublicShape(7000, 30), 0.1)
+    found = {
+        n: kind(10.0).planned(model, PublicShape(n, 30), 0.1) for n in (900, 1100, 7000, 40_000, 10**6)
+    }
+    assert found[900] is None  # it would take more than three tenths
+    for n in (1100, 7000):
+        assert 10 / (found[n].fraction * 0.1) / n == pytest.approx(10 / 30, rel=1e-9)
+    assert found[40_000].fraction == found[10**6].fraction == 0.01
+    assert {release.bound for release in found.values() if release} == {10.0}
+
+
+class MeanForATwentieth(MeanCount):
+    """The broken twin takes one fraction of epsilon for all shapes."""
+
+    def planned(self, model, shape, epsilon):
+        planned = super().planned(model, shape, epsilon)
+        return planned and replace(planned, fraction=1 / 20)
+
+
+def test_a_mean_is_bought_where_it_will_be_known():
+    check_fractions_of_means(MeanCount)
+    with pytest.raises(AssertionError):
+        check_fractions_of_means(MeanForATwentieth)
+    for parameters in ({"fit_intercept": False}, {"epsilon": np.inf}):
+        model = DPPoissonRegressor(target_bound=10.0).set_params(**parameters)
+        assert MeanCount(10.0).planned(model, PublicShape(7000, 30), model.epsilon) is None
 
 
 # ---- a penalty that counts from the base rate
@@ -225,7 +370,7 @@ def test_counts_start_from_the_mean_count():
     assert model.predict([[0.0, 0.0]]) == pytest.approx([2.5], rel=1e-6)
 
 
-@pytest.mark.parametrize("max_derivative", [None, 0.6])
+@pytest.mark.parametrize("max_derivative", [None, "auto", 0.6])
 @pytest.mark.parametrize("rate", [0.02, {0: 0.2, 1: 0.05, 2: 0.9}])
 def test_a_model_that_learned_nothing_predicts_the_base_rate(rate, max_derivative):
     K = 2 if rate == 0.02 else 3
@@ -243,7 +388,7 @@ def test_a_model_that_learned_nothing_predicts_the_base_rate(rate, max_derivativ
     found = expit(model.decision_function([[0.0, 0.0]]).ravel())
     assert found == pytest.approx(expected, rel=1e-6)
     # the intercept alone would tell less of a rare label
-    assert (expit(model.intercept_[0]) < 0.99 * expected[0]) == (max_derivative is not None)
+    assert (expit(model.intercept_[0]) < 0.99 * expected[0]) == (max_derivative == 0.6)
     assert np.abs(model.coef_).max() < 1e-6
 
 
@@ -277,19 +422,24 @@ def test_a_base_rate_moves_no_record_s_influence(perturbation, rate):
     assert apart <= (2 * np.sqrt(2) / 20 + 1e-6) / moved.mu
 
 
-def test_the_least_risk_is_that_of_the_penalty_from_the_base_rate():
+@pytest.mark.parametrize("max_derivative", [None, "auto", 0.75])
+def test_the_least_risk_is_that_of_the_penalty_from_the_base_rate(max_derivative):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(400, 2)), rng.integers(2, size=400)
-    model = DPLogisticRegression(alpha=0.3, data_norm=2.0, classes=[0, 1], base_rate=0.01)
+    model = DPLogisticRegression(
+        alpha=0.3, data_norm=2.0, classes=[0, 1], base_rate=0.01, max_derivative=max_derivative
+    )
     records = model._check_records(X, y)
     (value,) = model.problem().optimal_values([model.calibration(records.shape)], records, 10.0)
     mu = model.calibration(records.shape).scales.mu
-    exact = DPLogisticRegression(
-        float("inf"), alpha=mu, data_norm=2.0, classes=[0, 1], base_rate=0.01
-    ).fit(X, y)
-    loss = np.logaddexp(0, -(2 * y - 1) * exact.decision_function(X)).mean()
-    apart = np.append(exact.coef_, exact.intercept_ - np.log(0.01 / 0.99))
-    assert value == pytest.approx(loss + mu / 2 * apart @ apart, abs=1e-6)
+    loss = model.problem().loss
+    exact = clone(model).set_params(
+        epsilon=float("inf"), alpha=mu, max_derivative=model.largest_derivative
+    )
+    exact.fit(X, y)
+    risk = loss.value((2 * y - 1) * loss.prediction(exact.decision_function(X))).mean()
+    apart = np.append(exact.coef_, exact.intercept_ - loss.prediction(np.log(0.01 / 0.99)))
+    assert value == pytest.approx(risk + mu / 2 * apart @ apart, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +470,7 @@ def test_means_that_cannot_be(parameters, said):
         DPPoissonRegressor(**{"target_bound": 9.0, **parameters}).fit("no records", None)
 
 
-@pytest.mark.parametrize("max_derivative", [None, 0.6])
+@pytest.mark.parametrize("max_derivative", [None, "auto", 0.6])
 @pytest.mark.parametrize("weights", [{0: 3.0, 1: 0.5}, {0: 0.2, 1: 4.0, 2: 1.5}])
 def test_weights_of_classes_change_the_base_rate_as_they_change_counts(weights, max_derivative):
     K = len(weights)
