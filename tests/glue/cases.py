@@ -40,7 +40,8 @@ def _linear():
     kinds = {
         "logistic": DPLogisticRegression,
         "svc": DPLinearSVC,
-        "capped": partial(DPLogisticRegression, max_derivative=0.6),
+        "steep": partial(DPLogisticRegression, max_derivative=None),
+        "capped": partial(DPLogisticRegression, max_derivative=0.75),
     }
     for (name, kind), perturbation, (norm, l1), K, intercept in itertools.product(
         kinds.items(), ("objective", "output"), (("l2", None), ("l1", 1.0)), (2, 3), (True, False)

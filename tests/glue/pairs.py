@@ -39,9 +39,10 @@ KINDS = {
     "huber": DPHuberRegressor,
     "poisson": DPPoissonRegressor,
     "ridge": DPRidge,
-    "capped": partial(DPLogisticRegression, max_derivative=0.6),
+    "steep": partial(DPLogisticRegression, max_derivative=None),
+    "capped": partial(DPLogisticRegression, max_derivative=0.75),
 }
-CLASSIFIERS = ("logistic", "svc", "capped")
+CLASSIFIERS = ("logistic", "steep", "svc", "capped")
 # labels of the classes as they are written, and never in ascending order but for two
 LABELS = {
     "two": [0, 1],
@@ -67,7 +68,6 @@ FIT_AXES = {
     "alpha": [0.05, 1e-4, "auto"],
     "epsilon": [0.5, 6.0, 30.0, np.inf],
     "delta": [0.0, 0.02],
-    # with many of them, and enough records, shares of classes are learned
     "columns": [2, 5, 80],
     "container": [
         "C",
@@ -114,9 +114,6 @@ REFUSED = [
     ("delta", {0.02}, "norm", {"l1"}),
     ("intercept", {0.0}, "base_rate", {"given"}),
     ("ledger", {"given", "open"}, "epsilon", {np.inf}),
-    # where shares are never worth their price
-    ("base_rate", {"auto"}, "columns", {2, 5}),
-    ("base_rate", {"auto"}, "epsilon", {0.5}),
     ("intercept", {0.0}, "base_rate", {"auto"}),
     # scalers take no sparse rows
     ("container", {"csr", "coo", "chunks"}, "step", {"bounds", "private"}),
@@ -323,7 +320,7 @@ def fit_rows(seed=0):
 def search_rows(seed=0):
     """Return rows of settings of searches by their names."""
     rows = covering_array(SEARCH_AXES, meet_in_a_search, seed)
-    # a base rate is worth its price for some candidates, and not for others
+    # some candidates need a more precise base rate than others
     rows.append(
         {axis: values[0] for axis, values in SEARCH_AXES.items()}
         | {
@@ -331,7 +328,7 @@ def search_rows(seed=0):
             "vary": "features",
             "base_rate": "auto",
             "epsilon": 4.0,
-            "columns": 6,
+            "columns": 12,
             "step": "bounds",
         }
     )
@@ -498,7 +495,7 @@ def model_of(row, **parameters):
         given["target_bound"] = 2.5
     if kind in CLASSIFIERS:
         given |= {"classes": LABELS[row["labels"]], "class_weight": class_weights_of(row)}
-    if kind in ("logistic", "capped", "poisson"):
+    if kind in ("logistic", "steep", "capped", "poisson"):
         given["base_rate"] = (
             shares_of(row)
             if row["base_rate"] == "given"

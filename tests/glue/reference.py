@@ -197,7 +197,7 @@ def constants_of(model):
             CAPPED: (0.2784645427610738, 0.25),
             HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
         }[kind]
-        return W * pull, W * curvature, W * (model.max_derivative if kind == CAPPED else 1)
+        return W * pull, W * curvature, W * (steepest(model) if kind == CAPPED else 1)
     B = model.target_bound
     z = max(0.0, float(lambertw(math.e * B).real) - 1)
     down = math.exp(-1) if B >= math.exp(-1) else -B * math.log(B)
@@ -242,7 +242,7 @@ def gaussian_m(model, d, K, kappa=0.0, persons=False):
             return max(person_signless_mu(rest, delta, way) for way in ways)
         return max(signless_mu(delta, tuple((b, rest - paid) for b, paid in way)) for way in ways)
     if kind in (HINGE, CAPPED):
-        charge = K * pays(kappa / (2 * model.huber_width if kind == HINGE else 4 * model.max_derivative))
+        charge = K * pays(kappa / (2 * model.huber_width if kind == HINGE else 4 * steepest(model)))
         if persons:
             return person_mu(rest, delta, K, charge=charge)
         rest -= charge
@@ -274,6 +274,30 @@ def told(model, n, p, K):
         return n * gaussian_m(model, d, K) / math.sqrt(d)
     length = math.sqrt(2 * d) * G / R if laplace and model.perturbation == "objective" else d
     return n * model.epsilon / K / length
+
+
+def fraction_for_rate(model, n, p, K):
+    """Return the fraction of epsilon with which a base rate is learned, and whether it is doubled.
+
+    None where it is not learned. The model has guesses of all that is learned.
+    """
+    if model.epsilon == math.inf or not model.fit_intercept:
+        return None
+    if kind_of(model) == POISSON:
+        fraction = max(30 / (n * model.epsilon), 0.01)
+        return (fraction, False) if fraction <= 0.3 else None
+    signal = told(model, n, p, K)
+    low, high = (0.8, 0.8)
+    if signal >= 3:
+        low, high = (0.05, 0.5) if signal < 10 else (0.05, 0.3) if signal < 30 else (0.01, 0.3)
+    # whose standard deviation is 0.04
+    precise = math.sqrt(2) * (1 if K == 1 else 2) / (0.04 * n * model.epsilon)
+    return min(max(precise, low), high), signal >= 10 and model.class_weight is None
+
+
+def doubled(share):
+    """Return the rate from which an intercept counts, of a share that is known well."""
+    return min(2 * share, 0.5) if share < 0.5 else 1 - min(2 * (1 - share), 0.5)
 
 
 def is_gaussian(model, p, K):
@@ -315,7 +339,7 @@ def decisions(model, z):
     """Return the decision values of linear predictions: the log odds of a / (a + b), if it is capped."""
     if kind_of(model) != CAPPED:
         return z
-    a, b = (np.minimum(log_expit(u), math.log(model.max_derivative)) for u in (z, -z))
+    a, b = (np.minimum(log_expit(u), math.log(steepest(model))) for u in (z, -z))
     return a - b
 
 
@@ -324,14 +348,28 @@ def kind_of(model):
         return POISSON
     if hasattr(model, "target_range"):
         return RIDGE if hasattr(model, "coef_bound") else HUBER
-    if getattr(model, "max_derivative", None) not in (None, 1):
-        return CAPPED
-    return HINGE if hasattr(model, "huber_width") else LOGISTIC
+    if hasattr(model, "huber_width"):
+        return HINGE
+    return LOGISTIC if steepest(model) == 1 else CAPPED
+
+
+def steepest(model):
+    """Return the largest derivative of a logistic loss; "auto" is 0.6 where there is noise."""
+    given = model.max_derivative
+    if given == "auto":
+        return 0.6 if model.epsilon < math.inf else 1.0
+    return 1.0 if given is None else given
+
+
+def without_noise(model):
+    """Return a model whose fits have no noise, and the loss of those with noise."""
+    given = {"max_derivative": steepest(model)} if hasattr(model, "max_derivative") else {}
+    return clone(model).set_params(epsilon=math.inf, **given)
 
 
 def width_of(model):
     """Return the number that the loss of a classifier has, if it has one."""
-    return getattr(model, "max_derivative" if kind_of(model) == CAPPED else "huber_width", None)
+    return steepest(model) if kind_of(model) == CAPPED else getattr(model, "huber_width", None)
 
 
 def linear_release(model, X, y, unit, weight=1.0, groups=None):

@@ -106,6 +106,7 @@ def other_ends(kind):
     solver = {"tol": 1e-11, "max_iter": 5000}
     return {
         "logistic": {**solver, "max_derivative": 0.8},
+        "steep": {**solver, "max_derivative": "auto"},
         "capped": {**solver, "max_derivative": 0.7},
         "svc": {**solver, "huber_width": 1.5},
         "huber": {**solver, "target_range": (-2.0, 0.5)},

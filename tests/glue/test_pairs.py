@@ -60,7 +60,7 @@ from .pairs import (
 from .recording import Recorder, entropy_for_a_test
 
 ROWS = fit_rows()
-# of the epsilon of a fit, for each number that is learned first
+# of the epsilon of a fit, for each norm that is learned first
 SHARE = 1 / 20
 
 
@@ -156,19 +156,29 @@ class Fit:
 
     @property
     def parts(self):
-        """tuple : Epsilon of each number that was learned, how many were, and what is left."""
-        m = sum(value is not None for value in self.learned.values())
-        epsilon = float(self.model.epsilon)
+        """tuple : Epsilons of the numbers that were learned, by their names, and what is left."""
+        names, epsilon = learned_now(self, *self.learned), float(self.model.epsilon)
         if epsilon == math.inf:
-            return math.inf, m, math.inf
-        unit = math.ulp(epsilon)
-        share = math.floor(SHARE * epsilon / unit) * unit
-        return share, m, epsilon - m * share
+            return dict.fromkeys(names, math.inf), math.inf
+        unit, fractions = math.ulp(epsilon), dict.fromkeys(names, SHARE)
+        if "base_rate" in names:
+            fractions["base_rate"], _ = self.fraction_for_rate
+        shares = {name: math.floor(fractions[name] * epsilon / unit) * unit for name in names}
+        return shares, math.fsum([epsilon, *(-share for share in shares.values())])
+
+    @property
+    def fraction_for_rate(self):
+        """tuple or None : Fraction of epsilon for a base rate, and whether it is doubled."""
+        guess = {key: {"data_norm": 1.0}.get(key) for key in self.learned}
+        model, K = clone(self.model).set_params(**guess), 1
+        if self.row["kind"] in CLASSIFIERS:
+            K = {2: 1}.get(len(model.classes), len(model.classes))
+        return reference.fraction_for_rate(model, self.n, self.rows.shape[1], K)
 
     @property
     def known(self):
         """The model as it would be if what was learned had been given."""
-        return clone(self.model).set_params(**self.learned, epsilon=self.parts[2])
+        return clone(self.model).set_params(**self.learned, epsilon=self.parts[1])
 
 
 @cache
@@ -212,7 +222,7 @@ def test_a_model_is_the_documented_function_of_records_and_noise(name):
     model, known = fit.model, fit.known
     call = fit.noises[-1]
     unit, p = call.result, fit.rows.shape[1]
-    assert call["epsilon"] == pytest.approx(fit.parts[2], rel=1e-12)
+    assert call["epsilon"] == pytest.approx(fit.parts[1], rel=1e-12)
     if fit.row["kind"] == "ridge":
         check_ridge(fit, known, unit)
         return
@@ -290,8 +300,9 @@ RADII = 2.0 ** (np.arange(-160, 161) / 4)
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_are_learned_from_the_rows_that_the_model_sees(name):
     fit = fit_of(name)
-    share, p = fit.parts[0], fit.rows.shape[1]
+    shares, p = fit.parts[0], fit.rows.shape[1]
     names = learned_now(fit, "data_norm", "data_norm_l1")
+    (share,) = {shares[name] for name in names}
     assert len(names) == [fit.row["data_norm"], fit.row["data_norm_l1"]].count("auto")
     calls = [call for call in fit.recorder.of("largest_sum") if np.ndim(call["noise"]) == 1]
     drawn = [call.result for call in fit.recorder.of("gumbel") if call.result.ndim == 1]
@@ -316,13 +327,16 @@ def test_norms_are_learned_from_the_rows_that_the_model_sees(name):
 @pytest.mark.parametrize("name", RATES)
 def test_base_rates_are_learned_from_the_labels_of_the_records(name):
     fit = fit_of(name)
-    share, n, model = fit.parts[0], fit.n, fit.model
-    guess = {key: {"data_norm": 1.0}.get(key) for key in fit.learned}
-    guess = clone(model).set_params(**guess)
-    calls = fit.recorder.of("grid_noise")
+    n, model, planned = fit.n, fit.model, fit.fraction_for_rate
+    calls, value = fit.recorder.of("grid_noise"), fit.learned["base_rate"]
+    assert (value is not None) == (planned is not None)
+    if planned is None:
+        assert not calls
+        return
+    share = fit.parts[0]["base_rate"]
+    assert share == pytest.approx(planned[0] * model.epsilon, rel=1e-12)
     if fit.row["kind"] == "poisson":
         B = model.target_bound
-        pays = model.fit_intercept and 20 / model.epsilon <= n / 30
         exact = [(fit.shares * np.clip(fit.y, 0, B)).sum() / B]
         scale, K = 1 / share, 1
     else:
@@ -330,13 +344,6 @@ def test_base_rates_are_learned_from_the_labels_of_the_records(name):
         exact = [fit.shares[fit.y == label].sum() for label in labels][len(labels) == 2 :]
         K = len(exact)
         scale = (1 if K == 1 else 2) / share
-        pays = model.fit_intercept and (1 if K == 1 else 2) * 20 / model.epsilon <= n / 10
-        pays = pays and reference.told(guess, n, fit.rows.shape[1], K) < 10
-    value = fit.learned["base_rate"]
-    assert (value is not None) == pays
-    if not pays:
-        assert not calls
-        return
     (call,) = calls
     assert np.asarray(call["scales"]) == pytest.approx(scale, rel=1e-9) and len(call.result) == K
     noisy = np.array(exact) + call.result
@@ -346,14 +353,19 @@ def test_base_rates_are_learned_from_the_labels_of_the_records(name):
         return
     least = min(max(scale, 0.5), n / 2)
     told = np.clip(noisy, least, n - least) / n
+    if planned[1]:
+        told = [reference.doubled(rate) for rate in told]
     found = [value] if K == 1 else [value[label] for label in labels.tolist()]
     assert found == pytest.approx(told, abs=1e-4)
 
 
 def test_base_rates_are_learned_in_some_fits():
     """Or the test above would look at nothing."""
-    kinds = [ROWS[name]["kind"] for name in RATES if learned_now(fit_of(name), "base_rate")]
-    assert {*kinds} >= {"logistic", "poisson"} and len(kinds) > 3
+    learned = [name for name in RATES if learned_now(fit_of(name), "base_rate")]
+    assert {ROWS[name]["kind"] for name in learned} == {"logistic", "steep", "capped", "poisson"}
+    # with all limits, and between them
+    fractions = {fit_of(name).fraction_for_rate for name in learned}
+    assert len(fractions) > 5
 
 
 def share_of_bounds(fit):
@@ -417,7 +429,7 @@ def derivatives_of(known, z, y):
         return rate - np.clip(y, 0, known.target_bound), second
     signs = reference.signs_of(y, np.unique(known.classes))[:, 0]
     if kind in (reference.LOGISTIC, reference.CAPPED):
-        share, steep = expit(-z * signs), getattr(known, "max_derivative", None) or 1.0
+        share, steep = expit(-z * signs), reference.steepest(known)
         return -signs * np.minimum(share, steep), np.where(share <= steep, share * (1 - share), 0.0)
     h, u = known.huber_width, z * signs
     return -signs * np.clip(1 + h - u, 0, 2 * h) / (2 * h), (np.abs(1 - u) <= h) / (2 * h)
@@ -437,8 +449,9 @@ def test_intervals_are_told_from_the_derivatives_of_the_model_that_was_fitted(na
         w, A = reference.linear_coefficients(model)[0], reference.design(known, fit.rows)
         W, s = reference.largest_weight(known), known.intercept_scaling * known.fit_intercept
         L = known.target_bound if fit.row["kind"] == "poisson" else 1.0
-        L = known.max_derivative if fit.row["kind"] == "capped" else L
-        c = {"logistic": 0.25, "capped": 0.25, "huber": 1.0, "poisson": L}.get(fit.row["kind"])
+        if hasattr(known, "max_derivative"):
+            L = reference.steepest(known)
+        c = {"svc": None, "huber": 1.0, "poisson": L}.get(fit.row["kind"], 0.25)
         c = 0.5 / known.huber_width if c is None else c
     first, second = derivatives_of(known, A @ w, fit.y)
     weight = 1.0 if fit.row["kind"] == "ridge" else reference.weights_of(known, fit.y)
@@ -471,10 +484,10 @@ def test_intervals_are_told_from_the_derivatives_of_the_model_that_was_fitted(na
 def test_the_statement_names_what_was_spent_and_the_ledger_what_is_stated(name):
     fit = fit_of(name)
     row, model = fit.row, fit.model
-    share, m, rest = fit.parts
-    epsilons = [share] * m + [rest]
+    shares, rest = fit.parts
+    epsilons = [*shares.values(), rest]
     delta = model.delta if model.epsilon < math.inf else 0.0
-    if not m and fit.row["kind"] != "ridge":
+    if not shares and fit.row["kind"] != "ridge":
         # where noise is not Gaussian it is neither used nor spent
         delta *= law_of(model, fit.rows.shape[1], fit.noises[-1].result.shape[1]) == "gaussian"
     steps = []

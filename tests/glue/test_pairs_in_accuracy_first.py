@@ -75,7 +75,7 @@ def ball_of(known, X):
     kind, W = reference.kind_of(known), reference.largest_weight(known)
     _, R, _, _ = reference.linear_bounds(known, X.shape[1])
     L, width = 1.0, getattr(known, "huber_width", 0.5)
-    L = known.max_derivative if kind == reference.CAPPED else L
+    L = reference.steepest(known) if kind == reference.CAPPED else L
     pull = {
         reference.LOGISTIC: 0.2784645427610738,
         reference.HUBER: math.inf,
@@ -151,7 +151,7 @@ def test_models_are_the_documented_functions_of_records_and_noise(name):
         _, _, scale = reference.linear_scales(one, n, p, 1)
         K, weight = n_problems(known), 1.0 if run.weight is None else run.weight[rows]
         bare, _ = reference.linear_release(
-            clone(known).set_params(epsilon=math.inf),
+            reference.without_noise(known),
             X[rows],
             run.y[rows],
             np.zeros((2, K, p + bool(known.fit_intercept))),

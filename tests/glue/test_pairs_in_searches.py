@@ -145,8 +145,35 @@ class Run:
         """list of dict : The parameters of each candidate."""
         return list(ParameterGrid(self.search.param_grid))
 
+    def guess(self, i):
+        """Return a candidate's model before anything is learned, with guesses, and its rows."""
+        known, rows = self.unlearned(i)
+        waiting = [name for name in LEARNED if getattr(known, name, None) == "auto"]
+        known.set_params(epsilon=self.before_learning)
+        return known.set_params(**{name: {"data_norm": 1.0}.get(name) for name in waiting}), rows
+
+    @property
+    def fractions_for_rates(self):
+        """dict : By candidates that learn a base rate, the fraction of epsilon, and if it is doubled."""
+        found = {}
+        for i in range(len(self.params)):
+            if getattr(self.unlearned(i)[0], "base_rate", None) == "auto":
+                known, rows = self.guess(i)
+                found[i] = reference.fraction_for_rate(known, self.n, rows.shape[1], n_problems(known))
+        return {i: planned for i, planned in found.items() if planned}
+
     def candidate(self, i):
         """Return a candidate's model with what was learned, and the rows as it sees them."""
+        known, rows = self.unlearned(i)
+        learned = {call["name"]: call.result for call in self.recorder.of("learn")}
+        waiting = [name for name in LEARNED if getattr(known, name, None) == "auto"]
+        if "base_rate" in waiting and i not in self.fractions_for_rates:
+            known.set_params(base_rate=None)
+            waiting.remove("base_rate")
+        return known.set_params(**{name: learned[name] for name in waiting}), rows
+
+    def unlearned(self, i):
+        """Return a candidate's model, and the rows as it sees them."""
         params = self.params[i]
         known, rows = clone(self.last(self.search.estimator)), self.seen(self.X, params)
         given = {name.removeprefix("model__"): value for name, value in params.items()}
@@ -154,16 +181,6 @@ class Run:
         if self.row["strategy"] == "random_stopping" and known.delta:
             (stopping,) = self.recorder.of("random_stopping")
             known.set_params(delta=run_delta(self.search.delta, stopping["law"]))
-        learned = {call["name"]: call.result for call in self.recorder.of("learn")}
-        waiting = [name for name in LEARNED if getattr(known, name, None) == "auto"]
-        for name in waiting:
-            if name == "base_rate":
-                guess = clone(known).set_params(base_rate=None, epsilon=self.before_learning)
-                guess.set_params(**{n: {"data_norm": 1.0}.get(n) for n in waiting})
-                pays = pays_for_rate(guess, self.n, rows.shape[1])
-                known.set_params(base_rate=learned["base_rate"] if pays else None)
-            else:
-                known.set_params(**{name: learned[name]})
         return known, rows
 
     @property
@@ -172,11 +189,18 @@ class Run:
         return self.row["epsilon"] - 1.0 * (self.row["step"] == "private")
 
     @property
+    def shares(self):
+        """list of float : Epsilon of each number that was learned."""
+        unit, fractions = math.ulp(self.before_learning), []
+        for call in self.recorder.of("learn"):
+            planned = self.fractions_for_rates.values() if call["name"] == "base_rate" else [(1 / 20,)]
+            fractions.append(max(fraction for fraction, *_ in planned))
+        return [math.floor(f * self.before_learning / unit) * unit for f in fractions]
+
+    @property
     def rest(self):
         """float : Epsilon of the choice and the model."""
-        unit = math.ulp(self.before_learning)
-        share = math.floor(self.before_learning / 20 / unit) * unit
-        return self.before_learning - share * len(self.recorder.of("learn"))
+        return math.fsum([self.before_learning, *(-share for share in self.shares)])
 
     @property
     def strategy(self):
@@ -307,18 +331,6 @@ def n_problems(model):
     return 1 if K == 2 else K
 
 
-def pays_for_rate(guess, n, p):
-    """Tell whether a model is worth a base rate that is learned."""
-    if not guess.fit_intercept:
-        return False
-    if reference.kind_of(guess) == reference.POISSON:
-        return 20 / guess.epsilon <= n / 30
-    K = n_problems(guess)
-    if (1 if K == 1 else 2) * 20 / guess.epsilon > n / 10:
-        return False
-    return reference.told(guess, n, p, K) < 10
-
-
 @cache
 def run_of(name, seed=0):
     row = ROWS[name]
@@ -390,7 +402,7 @@ LONG = [
     for name, row in ROWS.items()
     if row["strategy"] == "optimal_risk"
     and row["columns"] == 40
-    and row["kind"] in ("huber", "capped", "logistic")
+    and row["kind"] in ("huber", "capped", "steep", "logistic")
 ]
 
 
@@ -588,9 +600,7 @@ def test_the_statement_is_that_of_what_was_done(name):
     run = run_of(name)
     row, loss = run.row, run.search.privacy_
     k, rest, training = len(run.considered), run.rest, run.training_epsilon
-    unit = math.ulp(run.before_learning)
-    share = math.floor(run.before_learning / 20 / unit) * unit
-    before = [1.0] * (row["step"] == "private") + [share] * len(run.recorder.of("learn"))
+    before = [1.0] * (row["step"] == "private") + run.shares
     chosen = [call["epsilon"] for call in run.recorder.of(*CHOICES)]
     spent, counted = [training] * row["refit"], training * row["refit"]
     if run.strategy in ("budget_split", "data_split"):

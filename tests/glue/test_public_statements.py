@@ -35,7 +35,7 @@ from .covering import covering_array
 
 N = 400
 MODELS = {
-    "logistic": (DPLogisticRegression, {"classes": [0, 1]}, {"max_derivative": [None, 0.6]}),
+    "logistic": (DPLogisticRegression, {"classes": [0, 1]}, {"max_derivative": [None, "auto", 0.75]}),
     "three": (DPLogisticRegression, {"classes": [0, 1, 2]}, {"class_weight": [None, {0: 2.0}]}),
     "svc": (DPLinearSVC, {"classes": [0, 1]}, {"huber_width": [0.1, 0.5]}),
     "huber": (DPHuberRegressor, {"target_range": (0, 2)}, {"intercept_scaling": [0.5, 1.0]}),
