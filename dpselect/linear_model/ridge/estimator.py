@@ -223,8 +223,13 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
                 'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
             )
 
-    def problem(self) -> RidgeProblem:
+    def problem(self, epsilon: float | None = None) -> RidgeProblem:
         """Return all public numbers of this regression, except epsilon.
+
+        Parameters
+        ----------
+        epsilon : float, default=None
+            As for other linear models; no number follows from it.
 
         Returns
         -------
