@@ -502,13 +502,20 @@ def check_stability(run, call, considered):
             tuple(v for k, v in sorted(run.params[i].items()) if not k.endswith("alpha"))
             for i in considered
         ]
-        preferred = {min((c, i) for i, c in enumerate(costs) if others[i] == o)[1] for o in others}
+        preferred = {cheapest(run, costs, [i for i in considered if others[i] == o]) for o in others}
         if len(preferred) < len(considered):
             for i in preferred:
                 scores[i] += 2 * run.search.plan_.minimum_detectable_difference
     assert call["scores"] == pytest.approx(scores, abs=1e-5)
     fraction = call["epsilon"] / run.rest
     assert fraction == pytest.approx(0.1 if costs and len(set(others)) == 1 else 0.5)
+
+
+def cheapest(run, costs, members):
+    """Return the candidate with the least cost, and of equal ones that with the least alpha."""
+    least = min(costs[i] for i in members)
+    alphas = [{k.split("__")[-1]: v for k, v in params.items()}.get("alpha") for params in run.params]
+    return min((alphas[i] or 0.0, i) for i in members if costs[i] <= (1 + 1e-9) * least)[1]
 
 
 def n_columns(X):

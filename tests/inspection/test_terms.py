@@ -113,7 +113,8 @@ def test_a_prediction_is_the_offset_and_one_value_of_each_term(
 
 def test_pairs_are_part_of_the_sum(table):
     pair = ("age", "income")
-    pipeline = whole(DPLogisticRegression(classes=[0, 1]), pairs=[pair], n_fourier=2, gamma=1e-30)
+    model = DPLogisticRegression(classes=[0, 1], max_derivative=None)
+    pipeline = whole(model, pairs=[pair], n_fourier=2, gamma=1e-30)
     display = TermsDisplay.from_estimator(pipeline.fit(table, np.arange(N) % 2), columns=[pair, "age"])
     mixed, _ = display.terms
     record = table.iloc[:1]
@@ -392,7 +393,7 @@ def test_a_picture(table):
     assert titles[0].startswith("age (years)") and titles[-1].startswith("age (years) and income")
     assert [t.endswith("noise alone") for t in titles] == [d.may_be_noise for d in display.terms]
     age, income, _, dose, job, *_ = display.axes_
-    assert age.get_ylim() == job.get_xlim() and age.get_ylabel() == "log odds of 1"
+    assert age.get_ylim() == job.get_xlim() and age.get_ylabel() == "linear prediction of 1"
     np.testing.assert_array_equal(age.lines[0].get_ydata(), display.terms[0].effect)
     assert [label.get_text() for label in job.get_yticklabels()] == [
         "farmer",
