@@ -40,8 +40,10 @@ WEIGHTS = np.where(np.arange(N) % 7 == 0, 5.0, RNG.uniform(0, 1.2, size=N))
 GROUPS = RNG.permutation(np.repeat(np.arange(60), [1, 2, 3, 4, 2, 3] * 10)[:N])
 KINDS = {
     "logistic": DPLogisticRegression(classes=[0, 1]),
-    "capped": DPLogisticRegression(classes=[0, 1], max_derivative=0.6),
+    "steep": DPLogisticRegression(classes=[0, 1], max_derivative=None),
+    "capped": DPLogisticRegression(classes=[0, 1], max_derivative=0.75),
     "three classes": DPLogisticRegression(classes=[0, 1, 2]),
+    "three steep": DPLogisticRegression(classes=[0, 1, 2], max_derivative=None),
     "svc": DPLinearSVC(classes=[0, 1]),
     "four classes": DPLinearSVC(classes=[0, 1, 2, 3]),
     "poisson": DPPoissonRegressor(target_bound=4.0),
@@ -174,13 +176,13 @@ TWINS = {
         gaussian_noise,
         "_weight",
         lambda loss: 1.0,
-        ("three classes", "objective", 0.02, False, 1e-4),
+        ("three steep", "objective", 0.02, False, 1e-4),
     ),
     "and of persons": (
         gaussian_noise,
         "_weight",
         lambda loss: 1.0,
-        ("three classes", "objective", 0.02, True, 1e-4),
+        ("three steep", "objective", 0.02, True, 1e-4),
     ),
     "curvature that is added": (
         calibration,
@@ -213,7 +215,7 @@ def losses_of(name):
 
 LOSSES = {
     f"{name} {weight}": loss
-    for name in ("logistic", "capped", "svc", "poisson", "huber")
+    for name in ("logistic", "steep", "capped", "svc", "poisson", "huber")
     for loss, weight in zip(losses_of(name), ("", "of weight 4", "of weight 1/4"))
 }
 
@@ -291,7 +293,7 @@ def check_noise(name, persons):
 
 
 @pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("name", ["three classes", "four classes", "base rates"])
+@pytest.mark.parametrize("name", ["three classes", "three steep", "four classes", "base rates"])
 def test_noise_of_several_problems_is_that_of_one_at_its_share(name, persons):
     check_noise(name, persons)
 
@@ -318,7 +320,7 @@ def test_what_is_charged_for_one_problem_only_is_caught(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(gaussian_noise, "gaussian_event", learned_of_one)
         with pytest.raises(AssertionError):
-            check_learned("logistic ", False)
+            check_learned("steep ", False)
     with monkeypatch.context() as patch:
         # as if a record entered one of the problems only
         patch.setattr(gaussian_noise, "_output_mu", lambda *args: gaussian_mu(*args[:2]))
