@@ -102,9 +102,10 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
 @pytest.mark.parametrize(
     "kind, loss",
     [
-        (DPLogisticRegression, LogisticLoss()),
+        (partial(DPLogisticRegression, max_derivative=None), LogisticLoss()),
         (DPLinearSVC, HuberHingeLoss(0.5)),
-        (partial(DPLogisticRegression, max_derivative=0.6), CappedLogisticLoss(0.6)),
+        (DPLogisticRegression, CappedLogisticLoss(0.6)),
+        (partial(DPLogisticRegression, max_derivative=0.75), CappedLogisticLoss(0.75)),
     ],
 )
 @pytest.mark.parametrize("norm", ["l2", "l1"])
@@ -482,17 +483,26 @@ def test_the_noise_of_few_cells_is_bounded_by_its_exact_law(probability):
     assert one_sided_quantile(1, 0.6) == 0.0
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+CLASSIFIERS = {
+    "logistic": (DPLogisticRegression, CappedLogisticLoss(0.6)),
+    "steep": (partial(DPLogisticRegression, max_derivative=None), LogisticLoss()),
+    "capped": (partial(DPLogisticRegression, max_derivative=0.75), CappedLogisticLoss(0.75)),
+    "svc": (DPLinearSVC, HuberHingeLoss(0.5)),
+}
+
+
+@pytest.mark.parametrize("kind, loss", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("K", [2, 3])
-def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
+def test_the_bound_of_a_classifier_s_risk_is_attained(kind, loss, K):
     model = kind(
         alpha=0.05, data_norm=0.8, fit_intercept=False, classes=list(range(K)), perturbation="output"
     )
     form = model.accuracy_form()
     problems = 1 if K == 2 else K
     bounds = form.bounds(PublicShape(N, 2, problems))
-    pull = 0.2784645427610738 if kind is DPLogisticRegression else 1.5**2 / 4
-    ball = min(0.8 / 0.05, math.sqrt(pull / 0.05))
+    pull = 1.5**2 / 4 if kind is DPLinearSVC else 0.2784645427610738
+    L = getattr(loss, "max_derivative", 1.0)
+    ball = min(L * 0.8 / 0.05, math.sqrt(pull / 0.05))
     (X, y), (X2, y2) = neighbours(K, False)
     levels = NoiseLevels("fresh", 1.0, 2.0)
     one, two = (form.reduction(*records, levels, key("risk")) for records in ((X, y), (X2, y2)))
@@ -502,7 +512,7 @@ def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
     apart = abs(one.risks([w])[0] - two.risks([w])[0])
     assert apart == pytest.approx(bounds.risk, rel=1e-9)
     assert bounds.minimum == pytest.approx(bounds.risk, rel=1e-5)
-    assert bounds.root == pytest.approx(root_excess_sensitivity(0.8, N, 0.05), rel=1e-4)
+    assert bounds.root == pytest.approx(root_excess_sensitivity(L * 0.8, N, 0.05), rel=1e-4)
     # v is attained where losses are linear; see `root_excess_sensitivity`
     score = BrierScore()
     assert form.score_span(score, 2) == pytest.approx(np.tanh(0.8 * ball / 2))
@@ -545,16 +555,14 @@ def test_the_root_of_an_excess_moves_as_far_as_stated():
     assert moved == pytest.approx(root_excess_sensitivity(1.0, n, alpha))
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+@pytest.mark.parametrize("kind, loss", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("reach", [0.5, 100.0])
-def test_the_sensitivity_of_an_optimal_value(kind, K, reach):
+def test_the_sensitivity_of_an_optimal_value(kind, loss, K, reach):
     n, problems = 5000, 1 if K == 2 else K
     model = kind(alpha=0.05, epsilon=3.0, data_norm=0.8, fit_intercept=False, classes=list(range(K)))
     bound = model.risk_bound(n, 2, problems, reach)
     mu = reference.linear_scales(model, n, 2, problems)[0]
-    logistic = kind is DPLogisticRegression
-    loss = LogisticLoss() if logistic else HuberHingeLoss(0.5)
     U = min(reach, 0.8 * math.sqrt(loss.pull / mu))
     span = float(loss.value(np.float64(-U)) - loss.value(np.float64(U)))
     assert bound.sensitivity == pytest.approx(span / n + 2 * bound.inexactness)
