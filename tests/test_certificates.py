@@ -67,7 +67,12 @@ def attack(rng, kind, perturbation, score_name, norm):
 
 @pytest.mark.parametrize("kind, perturbation, score_name", slow_but(
     list(product(
-        [DPLogisticRegression, DPLinearSVC, partial(DPLogisticRegression, max_derivative=0.6)],
+        [
+            DPLogisticRegression,
+            DPLinearSVC,
+            partial(DPLogisticRegression, max_derivative=None),
+            partial(DPLogisticRegression, max_derivative=0.75),
+        ],
         ["objective", "output"],
         ["brier", "ramp", "logistic", "hinge"],
     )), 0, 6, 9, 15, 16, 21,
@@ -137,7 +142,12 @@ def test_training_certificate_without_the_factor_two_is_caught():
 
 def test_validation_certificate_is_attained():
     model = DPLogisticRegression(
-        epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1], perturbation="output"
+        epsilon=1.0,
+        alpha=6.0,
+        fit_intercept=False,
+        classes=[-1, 1],
+        max_derivative=None,
+        perturbation="output",
     )
     model = with_noise(model, np.full((2, 1, 1), 3.0))
     T = np.zeros((1, 1)), np.ones(1)
@@ -160,7 +170,12 @@ def erratum_case(score, perturbation):
     """One training record x = 0; noise on the edge of the paper's event; margins -1 and 1."""
     delta, k = 2 * math.exp(-3), 2
     model = DPLogisticRegression(
-        epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1], perturbation=perturbation
+        epsilon=1.0,
+        alpha=6.0,
+        fit_intercept=False,
+        classes=[-1, 1],
+        max_derivative=None,
+        perturbation=perturbation,
     )
     model = with_noise(model, np.full((2, 1, 1), 3.0))
     assert math.isclose(3.0, math.log(k / delta))

@@ -46,6 +46,8 @@ ESTIMATORS = [
     clone(RIDGE).set_params(perturbation="objective"),
     LOGISTIC,
     OUTPUT,
+    clone(LOGISTIC).set_params(max_derivative=None),
+    clone(OUTPUT).set_params(max_derivative=None),
     DPLinearSVC(alpha=0.1, classes=LABELS),
     DPLinearSVC(alpha=0.1, classes=LABELS, perturbation="output", norm="l1"),
     DENSITY,
@@ -117,8 +119,12 @@ def geometry(model):
         return R, ball, (1 + R * ball) ** 2 / 2
     if isinstance(model, DPLogisticRegression):
         # sup u / (1 + e^u) = 0.2785, and ln(1 + e^m) - ln(1 + e^-m) = m
-        ball = math.sqrt(0.27846454276107 / alpha)
-        return R, ball, R * ball
+        L = 0.6 if model.max_derivative == "auto" else 1.0
+        ball = min(L * R / alpha, math.sqrt(0.27846454276107 / alpha))
+        m, bend = R * ball, math.log(L / (1 - L)) if L < 1 else math.inf
+        if m > bend:  # straight beyond
+            return R, ball, math.log1p(math.exp(bend)) + L * (m - bend) - math.log1p(math.exp(-m))
+        return R, ball, m
     # the hinge, rounded on [1/2, 3/2]; 0 at margins beyond
     ball = math.sqrt(1.5**2 / 4 / alpha)
     assert R * ball > 1.5
@@ -132,6 +138,7 @@ def sensitivity(model, n):
     R, ball, span = geometry(model)
     # ridge: half the change of the gradient; else the gradient
     G = R * (2 + R * ball) / 2 if isinstance(model, DPRidge) else R
+    G *= getattr(model, "largest_derivative", 1.0)
     return 2 * span / n, 2 * G / (n * math.sqrt(2 * 0.1))
 
 

@@ -70,5 +70,5 @@ def test_a_candidate_stays_in_its_pipeline(steps, data, states):
     assert model is candidate.model and fitted.predict(data[0]).shape == (200,)
     # what was rescaled in training is rescaled in prediction
     rows = data[0] / 2 if steps and len(steps) == 2 else data[0]
-    expected = rows @ model.coef_[0] + model.intercept_
+    expected = model.problem().loss.decision(rows @ model.coef_[0] + model.intercept_)
     np.testing.assert_allclose(fitted.decision_function(data[0]), expected)

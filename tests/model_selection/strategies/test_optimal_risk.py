@@ -87,11 +87,15 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
 def test_different_losses_are_refused_before_the_data():
     pipeline = Pipeline([("m", clone(LOGISTIC))])
     for grid, match in (
-        ({"m": [clone(LOGISTIC), DPLinearSVC(classes=[0, 1])]}, "HuberHinge.*Logistic"),
+        ({"m": [clone(LOGISTIC), DPLinearSVC(classes=[0, 1])]}, "CappedLogistic.*HuberHinge"),
+        ({"m__max_derivative": [None, "auto"]}, "CappedLogisticLoss.* LogisticLoss"),
         ({"m__classes": [[0, 1], [0, 1, 2]]}, "of 1 problems.*of 3 problems"),
     ):
-        with pytest.raises(CertificateError, match=f"{match}.*stability"):
-            search("optimal_risk", pipeline, grid).fit(Untouchable(), Untouchable())
+        # whatever the epsilon of the model: losses are those of the search
+        for epsilon in (1.0, np.inf):
+            model = clone(pipeline).set_params(m__epsilon=epsilon)
+            with pytest.raises(CertificateError, match=f"{match}.*stability"):
+                search("optimal_risk", model, grid).fit(Untouchable(), Untouchable())
 
 
 def test_models_without_a_bound_are_refused_before_the_data():
