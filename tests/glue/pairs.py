@@ -314,10 +314,10 @@ def accuracy_rows(seed=0):
 def fit_rows(seed=0):
     """Return rows of settings of fits by their names, with their place among them."""
     rows = covering_array(FIT_AXES, meet_in_a_fit, seed)
-    # shares of the classes that are known well, so that intercepts count from twice as much
-    for labels, groups, epsilon in (("two", "none", 6.0), ("four texts", "texts", 30.0)):
+    # with some signal intercepts count from twice the shares of the classes
+    for labels, groups, columns in (("two", "none", 80), ("four texts", "texts", 5)):
         row = {axis: values[0] for axis, values in FIT_AXES.items()} | {"base_rate": "auto"}
-        rows.append(row | {"labels": labels, "groups": groups, "epsilon": epsilon, "columns": 5})
+        rows.append(row | {"labels": labels, "groups": groups, "epsilon": 30.0, "columns": columns})
     return {f"{i} {row['kind']} {row['where']}": row | {"place": i} for i, row in enumerate(rows)}
 
 

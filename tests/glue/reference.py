@@ -287,9 +287,11 @@ def fraction_for_rate(model, n, p, K):
         fraction = max(30 / (n * model.epsilon), 0.01)
         return (fraction, False) if fraction <= 0.3 else None
     signal = told(model, n, p, K)
+    if signal >= 100:
+        return None
     low, high = (0.8, 0.8)
     if signal >= 3:
-        low, high = (0.05, 0.5) if signal < 10 else (0.05, 0.3) if signal < 30 else (0.01, 0.3)
+        low, high = (0.05, 0.25) if signal < 10 else (0.05, 0.05) if signal < 30 else (0.01, 0.05)
     # whose standard deviation is 0.04
     precise = math.sqrt(2) * (1 if K == 1 else 2) / (0.04 * n * model.epsilon)
     return min(max(precise, low), high), signal >= 10 and model.class_weight is None
