@@ -61,6 +61,8 @@ MODELS = {
         perturbation="output", class_weight={0: 0.5, 1: 4.0, 2: 1.5}
     ),
     "logistic, output, two classes": clone(LOGISTIC).set_params(perturbation="output", classes=[0, 1]),
+    "steep, objective": clone(LOGISTIC).set_params(max_derivative=None),
+    "steep, output": clone(LOGISTIC).set_params(max_derivative=None, perturbation="output"),
     "svc, objective": SVC,
     "svc, output": clone(SVC).set_params(perturbation="output"),
     "ridge, sums l1": RIDGE,
@@ -160,9 +162,10 @@ def in_ball(model, w):
     """Bring models back to where every minimiser lies."""
     R = math.hypot(model.data_norm, model.intercept_scaling)
     # the largest u phi'(-u): W(1/e) for the logistic loss, and (1 + h)^2 / (8 h) at h = 1/2
-    pull = 0.2784645427610738 if reference.kind_of(model) == "logistic" else 1.5**2 / 4
+    hinge = reference.kind_of(model) == reference.HINGE
+    pull, L = (1.5**2 / 4, 1.0) if hinge else (0.2784645427610738, reference.steepest(model))
     W = reference.largest_weight(model)
-    ball = min(W * R / model.alpha, math.sqrt(W * pull / model.alpha))
+    ball = min(W * L * R / model.alpha, math.sqrt(W * pull / model.alpha))
     lengths = np.linalg.norm(w, axis=1, keepdims=True)
     return w * np.minimum(1, ball / lengths)
 
@@ -310,8 +313,11 @@ def exact_risks(model, X, y, models):
     found = []
     for w in models:
         u = A @ w.T * signs
-        if reference.kind_of(model) == "logistic":
+        if reference.kind_of(model) == reference.LOGISTIC:
             losses = np.logaddexp(0, -u)
+        elif reference.kind_of(model) == reference.CAPPED:
+            L, bend = reference.steepest(model), math.log(1 / reference.steepest(model) - 1)
+            losses = np.logaddexp(0, -np.maximum(u, bend)) + L * np.maximum(bend - u, 0)
         else:
             h = model.huber_width
             losses = np.clip(1 + h - u, 0, 2 * h) ** 2 / (4 * h) + np.maximum(1 - h - u, 0)
