@@ -82,7 +82,7 @@ def refuse_unbudgeted(most, epsilon):
     """Refuse stages that may spend more than a search has, unless they state that nothing is private."""
     if epsilon * (1 + 1e-9) < most.epsilon < math.inf:
         raise CertificateError(
-            f"epsilon={epsilon!r} is the loss of the whole search, and its stages may spend "
+            f"epsilon={epsilon:.6g} is all that the search may spend, and its stages may spend "
             f"{most.epsilon:.6g}; let each of them give its losses to problem.budget.spend(), before "
             "the stage that chooses."
         )

@@ -107,9 +107,13 @@ def test_nothing_is_released_of_records_that_evaluate(name, tmp_path):
     with_stage(name, CountLabels(), 0).fit(X, Y)  # there are none
 
 
-@pytest.mark.parametrize(
-    "stage, place", [(ForgetsTheBudget(), 1), (CountLabels(), 4), (CountLabels(), 5)]
-)
-def test_stages_keep_to_the_epsilon_of_the_search(stage, place, tmp_path):
-    search = with_stage("grid", stage, place)
-    assert refused_and_spent(search, tmp_path, "its stages may spend 2.25") == 0.0
+@pytest.mark.parametrize("name, stage, place", [
+    ("grid", ForgetsTheBudget(), 1),
+    ("grid", CountLabels(), 4),
+    ("grid", CountLabels(), 5),
+    ("accuracy", ForgetsTheBudget(), 1),
+    ("accuracy", CountLabels(), 3),
+])  # fmt: skip
+def test_stages_keep_to_the_epsilon_of_the_search(name, stage, place, tmp_path):
+    search = with_stage(name, stage, place)
+    assert refused_and_spent(search, tmp_path, "its stages may spend") == 0.0

@@ -19,7 +19,7 @@ from ...ledger import PrivacyLedger
 from ...metrics import AccuracyScore, AtLeastScore, Score, get_score
 from ...noise.generators import RandomState, search_stream
 from ...utils.type_aliases import CrossValidation, Estimator, MatrixLike
-from ..budget import Budget, refuse_overspent
+from ..budget import Budget, refuse_overspent, refuse_unbudgeted
 from ..candidates import make_candidates, n_columns, seed_features
 from ..delegation import SearchDelegationMixin
 from ..engine import price, release, upper_bound
@@ -281,6 +281,7 @@ class AccuracyFirstSearchCV(
             problem, records = open_records(problem, records)
         prices = price(self.stages, problem)
         planned, most = prices[0].problem.decided, upper_bound(prices, type(self).__name__)
+        refuse_unbudgeted(most, planned.plan.at_most.epsilon)
         self._forget()
         self.plan_, self.method_ = planned.plan, planned.name
         if planned.plan.at_most.epsilon == 0.0:
