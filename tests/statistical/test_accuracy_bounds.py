@@ -645,11 +645,13 @@ def test_the_density_of_ridge_is_that_of_the_estimator():
         assert density == pytest.approx(math.log(abs(np.linalg.det(J))), abs=1e-5)
 
 
-def logistic_log_density(w, signed, s):
+def logistic_log_density(w, signed, s, steepest=1.0):
     """Log-density of the minimiser with Laplace noise in the objective; rows times labels."""
     n, d = signed.shape
     p = expit(-signed @ w)
-    hessian = (signed * (p * (1 - p))[:, None]).T @ signed / n + s.mu * np.eye(d)
+    curved = np.where(p <= steepest, p * (1 - p), 0.0)
+    p = np.minimum(p, steepest)
+    hessian = (signed * curved[:, None]).T @ signed / n + s.mu * np.eye(d)
     b = -(s.mu * w - signed.T @ p / n) / s.linear_scale
     return log_noise(b, "l1") + np.linalg.slogdet(hessian)[1]
 
@@ -659,7 +661,7 @@ def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
     bounds = {"l2": model.data_norm, "l1": model.data_norm_l1, **bounds}
     s = calibrate(
         "objective",
-        LogisticLoss(),
+        model.problem().loss,
         n_samples=n,
         dimension=model.problem().dimension(p),
         radius=model.problem().radius,
@@ -678,7 +680,7 @@ def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
         laws = []
         for first, block in enumerate(rows):
             signs = labels[[first] + [2] * (n - 1)]
-            laws.append(logistic_log_density(w, signs[:, None] * block, s))
+            laws.append(logistic_log_density(w, signs[:, None] * block, s, model.largest_derivative))
         return abs(laws[0] - laws[1])
 
     rng = np.random.default_rng(1)
@@ -710,9 +712,8 @@ def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
     ],
 )
 def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
-    model = DPLogisticRegression(
-        **{"epsilon": 1.0, "norm": "l1", "data_norm_l1": 1.0, "classes": [-1, 1], **params}
-    )
+    given = {"epsilon": 1.0, "norm": "l1", "data_norm_l1": 1.0, "classes": [-1, 1], **params}
+    model = DPLogisticRegression(max_derivative=None, **given)
     G = model.data_norm_l1 + (model.problem().constant or 0.0)
     assert least * model.epsilon < logistic_attack(model, n, p, G) <= model.epsilon
     # the calibration that the estimator uses
@@ -734,6 +735,25 @@ def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
         assert logistic_attack(model, n, p, model.problem().radius) > model.epsilon
     if p > 1 and not model.fit_intercept:  # twin: rows that are clipped to the l2 norm alone
         assert logistic_attack(model, n, p, G, l1=1e9) > model.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_derivative", ["auto", 0.75])
+@pytest.mark.parametrize(
+    "params, n, p, least",
+    [
+        (dict(alpha=1e-4), 2, 2, 0.4),
+        (dict(alpha=1.0, intercept_scaling=2.0), 5, 2, 0.4),
+        (dict(alpha=0.1, fit_intercept=False, data_norm=2.0, data_norm_l1=2.2), 2, 2, 0.4),
+    ],
+)
+def test_the_law_of_a_less_steep_loss_with_laplace_noise(params, n, p, least, max_derivative):
+    given = {"epsilon": 1.0, "norm": "l1", "data_norm_l1": 1.0, "classes": [-1, 1], **params}
+    model = DPLogisticRegression(max_derivative=max_derivative, **given)
+    G = model.data_norm_l1 + (model.problem().constant or 0.0)
+    assert least * model.epsilon < logistic_attack(model, n, p, G) <= model.epsilon
+    # the twin has a third of the noise
+    assert logistic_attack(model, n, p, G / 3) > model.epsilon
 
 
 def test_the_root_bound_covers_the_rounding_of_the_risks():
