@@ -147,7 +147,7 @@ def test_a_forgotten_conversion_or_epsilon_is_caught(twin, epsilon, found):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model, check",
-    # a statement that is wrong by a factor, as a forgotten conversion makes it, takes a hundred
+    # (most pairs need a tenth of the trials that are usual, and these are a quarter)
     private_estimator_checks(OTHER, ReleaseStatement(("estimator_",)), n_trials=500),
     ids=lambda value: getattr(value, "__name__", ""),
 )
