@@ -315,9 +315,9 @@ def fit_rows(seed=0):
     """Return rows of settings of fits by their names, with their place among them."""
     rows = covering_array(FIT_AXES, meet_in_a_fit, seed)
     # with some signal intercepts count from twice the shares of the classes
-    for labels, groups, columns in (("two", "none", 80), ("four texts", "texts", 5)):
+    for kind, labels, columns in (("capped", "two", 80), ("logistic", "four texts", 5)):
         row = {axis: values[0] for axis, values in FIT_AXES.items()} | {"base_rate": "auto"}
-        rows.append(row | {"labels": labels, "groups": groups, "epsilon": 30.0, "columns": columns})
+        rows.append(row | {"kind": kind, "labels": labels, "epsilon": 30.0, "columns": columns})
     return {f"{i} {row['kind']} {row['where']}": row | {"place": i} for i, row in enumerate(rows)}
 
 
