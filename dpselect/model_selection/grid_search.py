@@ -393,11 +393,11 @@ class StabilityGridSearchCV(
         >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
         ...     print(line)
         alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
-the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
+the next one's by 0.0025. Without it one candidate is left, and nothing is to be selected.
         This selection is underpowered: its minimum detectable difference of scores is 11, and \
 a perfect model scores only 1 better than one that says nothing (a ratio of 11; at most 0.25 is \
 worth the price of a choice).
-        To see differences of 0.05: n_samples >= 11200000, or epsilon >= 223.
+        To see differences of 0.05: n_samples >= 6670000, or epsilon >= 223.
         Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and \
 another alpha is taken only if its score is better by about 22.
         >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy

@@ -132,10 +132,8 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     global _last_key
     check_random_state(random_state)
     # noise of fits that a search never releases does not count
-    if not (_dummy.get() or is_from_search(random_state) and not random_state.released):
+    if _is_for_a_release(random_state):
         _last_key = next(_keys_taken)
-        if (noted := _noted.get()) is not None:
-            noted[0] = True
     if isinstance(random_state, InnerStream):
         return random_state
     if random_state is None:
@@ -220,7 +218,13 @@ def as_generator(random_state: RandomState = None) -> np.random.Generator:
     False
     """
     key = int.from_bytes(root_stream(random_state).key, "little")
+    if (noted := _noted.get()) is not None:
+        noted[0] = noted[0] or _is_for_a_release(random_state)
     return np.random.Generator(ChaCha(key=key))
+
+
+def _is_for_a_release(random_state):
+    return not (_dummy.get() or is_from_search(random_state) and not random_state.released)
 
 
 def noise_mark():

@@ -635,7 +635,7 @@ def test_it_is_delegated_to_the_model():
     for estimator, methods in (
         (RIDGE, {"predict"}),
         (LOGISTIC, {"predict", "predict_proba", "predict_log_proba", "decision_function"}),
-        (ESTIMATORS[6], {"predict", "decision_function"}),
+        (ESTIMATORS[8], {"predict", "decision_function"}),
         (DENSITY, {"score_samples"}),
     ):
         X, y = records(estimator)

@@ -26,6 +26,7 @@ from dpselect._command_line import arguments, demo, files
 from dpselect._command_line.messages import CommandError, warnings_as_notes
 from dpselect._command_line.models import load_model
 from dpselect.exceptions import PrivacyLeakWarning
+from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.preprocessing import PublicSchema, TableEncoder
 
 from .conftest import (
@@ -120,7 +121,7 @@ def test_text(run):
 
 
 @pytest.mark.parametrize("more, unit", [
-    ([], "the log odds of well"), (["--target", "gap"], "the prediction"),
+    ([], "the linear prediction of well"), (["--target", "gap"], "the prediction"),
     (["--target", "gap", "--task", "counts"], "the log of the count"),
 ])  # fmt: skip
 def test_the_text_of_curves_adds_up_to_predictions(run, folder, more, unit):
@@ -142,6 +143,8 @@ def test_the_text_of_curves_adds_up_to_predictions(run, folder, more, unit):
     said = [f"{name} missing" if row[name] is None else f"{name} = {row[name]}" for name in names]
     total = added["offset"] + sum(added[name] for name in said)
     table = pd.DataFrame({name: [row[name]] for name in names})
+    if not more:  # log odds are those of the sum
+        total = CappedLogisticLoss(0.6).decision(np.float64(total))
     predicted = search.best_estimator_.predict(table) if more else search.decision_function(table)
     assert total == pytest.approx(np.log(predicted[0]) if "--task" in more else predicted[0], rel=1e-2)
 
@@ -153,7 +156,7 @@ def test_json(run):
     assert said["attributes"]["classes_"] == ["ill", "well"]
     (coefficients,) = said["coefficients"].values()
     assert list(coefficients) == ["intercept", "age", *(f"smoker_{name}" for name in SMOKES), "bmi"]
-    assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 1
+    assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 2  # a share first
     assert said["plan"]["strategy"] == "data_independent" and len(said["plan"]["candidates"]) == 2
     assert said["best_params"]["model__alpha"] in (0.03, 0.3)
     assert SECRET not in out
@@ -164,7 +167,8 @@ def test_without_alternatives_the_model_gets_the_whole_epsilon(run, given, used)
     _, out, _ = run(*FULL, *given, "--json")
     said = strict(out)
     assert said["best_params"] == {"model__alpha": used}
-    assert [part["epsilon"] for part in said["privacy"]["parts"]] == [2.0]
+    share, model = (part["epsilon"] for part in said["privacy"]["parts"])
+    assert share == pytest.approx(0.1) and share + model == 2.0
     assert not any("candidates" in text for text in said["not_released"])
     _, out, _ = run(*FULL, *given)
     assert f"alpha = {used} (the only candidate: nothing was selected)" in out

@@ -156,7 +156,8 @@ def test_a_person_moves_a_gradient_no_more_than_the_noise_hides(name):
             alone = np.linalg.norm(one - other, norm, axis=1).max() * len(ids) / N / hidden
             worst["broken twin"] = max(worst.get("broken twin", 0.0), alone)
     twin = worst.pop("broken twin")
-    assert max(worst.values()) <= 1 + 1e-9 and max(worst.values()) > 0.2
+    # three classes share the Gaussian noise, and one of them moves by less
+    assert max(worst.values()) <= 1 + 1e-9 and max(worst.values()) > 0.15
     assert twin > 10
 
 

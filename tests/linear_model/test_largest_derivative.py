@@ -18,6 +18,7 @@ from dpselect import (
     TermsDisplay,
     coef_interval,
 )
+from dpselect.export import to_onnx
 from dpselect.linear_model import accuracy, sweep
 from dpselect.linear_model.linear_noise import LinearNoise
 from dpselect.linear_model.losses import CappedLogisticLoss, LogisticLoss
@@ -175,8 +176,8 @@ def test_probabilities_are_those_of_the_documented_loss(K):
     assert (model.predict(ROWS) == labels).all()
     plain = model.to_sklearn()
     np.testing.assert_allclose(plain.predict_proba(ROWS), expected, rtol=1e-9)
-    onnx, runtime = pytest.importorskip("dpselect.export"), pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(onnx.to_onnx(model).SerializeToString())
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     (found,) = session.run(["probabilities"], {"X": ROWS})
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 

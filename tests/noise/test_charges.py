@@ -80,8 +80,9 @@ def ridge_scales(model, n, d):
 
 MODELS = [
     *(
-        kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1)
-        for kind in (DPLogisticRegression, DPLinearSVC)
+        kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1, **steepest)
+        # both with a largest derivative of 1
+        for kind, steepest in ((DPLogisticRegression, {"max_derivative": None}), (DPLinearSVC, {}))
         for perturbation in ("output", "objective")
         for classes in ([0, 1], [0, 1, 2])
     ),

@@ -381,7 +381,11 @@ def inverted(n_noise_samples, n=50):
     for draw in range(n_noise_samples):
         data = [(X, y > 0) for X, y in neighbours(rng, n, 1)]
         model = DPLogisticRegression(
-            fit_intercept=False, alpha=0.01, random_state=stream("inversion", draw), **LINEAR
+            fit_intercept=False,
+            alpha=0.01,
+            max_derivative=None,
+            random_state=stream("inversion", draw),
+            **LINEAR,
         )
         w = fitted(model, *data[0]).coef_[0]
         s = scales_of(model, n, 1)

@@ -178,7 +178,7 @@ class AccuracyFirstSearchCV(
     >>> search.method_
     'certified'
     >>> round(search.best_epsilon_, 3)
-    0.054
+    0.035
     >>> bool(search.score(X[20_000:], y[20_000:]) > 0.9)  # other records
     True
     """
@@ -281,11 +281,11 @@ class AccuracyFirstSearchCV(
             problem, records = open_records(problem, records)
         prices = price(self.stages, problem)
         planned, most = prices[0].problem.decided, upper_bound(prices, type(self).__name__)
-        refuse_unbudgeted(most, planned.plan.at_most.epsilon)
         self._forget()
         self.plan_, self.method_ = planned.plan, planned.name
         if planned.plan.at_most.epsilon == 0.0:
             self._fail([])
+        refuse_unbudgeted(most, planned.plan.at_most.epsilon)
         released, losses = release(
             self.stages,
             replace(problem, decided=planned),
