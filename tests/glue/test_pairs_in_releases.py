@@ -231,7 +231,9 @@ def facts_of(row, found, ledger):
     else:
         facts += [found.names, found.curvature_.shape, found.gradients_.shape, found.errors.shape]
     if ledger is not None:
-        facts += [[(e.statement, e.reserved_epsilon, e.reserved_delta) for e in ledger.history()]]
+        # the model, which rows share, may have been fitted while the ledger was open
+        entry = ledger.history()[-1]
+        facts += [(entry.statement, entry.reserved_epsilon, entry.reserved_delta)]
     return facts
 
 
