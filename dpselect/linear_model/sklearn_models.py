@@ -64,8 +64,10 @@ def logistic_predictor(classes, max_derivative):
     # with more than two classes, LogisticRegression would compute a softmax
     K = len(classes)
     decisions = 1 if K == 2 else K
+    # seeded: where it is fitted below, on dummy rows, it keeps how many steps that took
     linear, of_decisions = (
-        LogisticRegression() if K == 2 else SGDClassifier(loss="log_loss") for _ in range(2)
+        LogisticRegression() if K == 2 else SGDClassifier(loss="log_loss", random_state=0)
+        for _ in range(2)
     )
     if max_derivative == 1:
         return linear
