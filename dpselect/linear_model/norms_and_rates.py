@@ -109,10 +109,10 @@ class ClassShares(FirstRelease):
         if epsilon == math.inf or not model.fit_intercept or (weighted and model.classes is None):
             return None
         signal = model.calibration(shape, epsilon).signal
-        limits = [limits for above, limits in SHARE_FRACTIONS.items() if signal < above]
-        if not limits:  # there is a model to learn, which tells frequencies, too
+        limits = next((limits for above, limits in SHARE_FRACTIONS.items() if signal < above), None)
+        if limits is None:  # there is a model to learn, which tells frequencies, too
             return None
-        low, high = limits[0]
+        low, high = limits
         deviation = math.sqrt(2) * _counting_scale(shape.n_problems, epsilon) / shape.n_samples
         fraction = min(max(deviation / SHARE_DEVIATION, low), high)
         return replace(self, fraction=fraction, doubled=signal >= DOUBLED_FROM and not weighted)
