@@ -501,6 +501,7 @@ def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monk
 STAGES = {
     "reading": "dpselect._command_line.table_files._read_text",
     "planning": "dpselect._command_line.tasks.Task.plan",
+    "learning": "dpselect.model_selection.learned_first.ToLearn.learned",
     "training": "dpselect.model_selection.stages.fit_for_release",
     "committing": "dpselect.ledger.ledger.Reservation.commit",
     "saving": "dpselect._command_line.files.ModelFile.write_model",
@@ -575,7 +576,7 @@ def test_a_fit_that_is_stopped_leaves_no_half_model_and_no_uncounted_loss(run, f
     code, said = disturbed(folder, STAGES[stage], stop, ALL_FILES)
     assert code == (-9 if how == signal.SIGKILL else 130) and SECRET not in said, said
     # who interrupts before the noise is drawn has learned nothing
-    check_what_is_left(folder, stage, stage in FREE or (stage, how) == ("training", signal.SIGINT))
+    check_what_is_left(folder, stage, stage in FREE or (stage, how) == ("learning", signal.SIGINT))
 
 
 def fill_the_disk():
@@ -588,6 +589,7 @@ def fill_the_disk():
 SAYS = {
     "reading": "set TMPDIR",
     "planning": "set TMPDIR",
+    "learning": "disk of the ledger",
     "training": "disk of the ledger",
     "committing": "disk of the ledger",
     "saving": "could not be written (File too large), and the",
@@ -618,7 +620,9 @@ def test_a_disk_that_is_full_leaves_no_half_model_and_no_uncounted_loss(run, fol
         assert code == 2 and len(errors) == 1 and SAYS[stage] in errors[0], said
     free = stage in FREE
     # what was paid for, and came out, is printed
-    assert ("Released model" in said) == (not free and stage not in ("training", "committing"))
+    assert ("Released model" in said) == (
+        not free and stage not in ("learning", "training", "committing")
+    )
     saved = stage in ("writing", "naming", "reporting", "printing")
     assert (folder / "model.pkl").exists() == saved
     check_what_is_left(folder, "reporting" if saved else stage, free)
