@@ -50,6 +50,13 @@ class RanksRegularisation(Calibrated, Protocol):
 
 
 @runtime_checkable
+class HasNoiseLength(Protocol):
+    """A calibration whose noise has a known length (what a delta gains in a plan)."""
+
+    noise_length: float
+
+
+@runtime_checkable
 class PostProcesses(Protocol):
     """An estimator with parameters that may change after the release, at no cost."""
 

@@ -374,6 +374,14 @@ class LinearNoise:
         added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
         return self.problem.loss.unit * float(objective + added)
 
+    @property
+    def noise_length(self):
+        """float : Root mean square length of the noise in the gradient of one problem."""
+        s, d = self.scales, self.dimension
+        if self.perturbation == "objective":
+            return s.linear_scale * noise_length(self.law, d)
+        return s.mu * s.output_scale * noise_length(self.added_law, d)
+
     def added_cost(self):
         """Return the cost of the noise that is added to the minimiser, relative to the cost of mu."""
         return added_cost(

@@ -125,7 +125,8 @@ class Candidate:
         if not isinstance(self.estimator, TabularPipeline):
             return self.params_key
         # the model sets parameters of its encoder
-        return *self.params_key, self.n_problems, self.estimator.steps[-2][1].class_share
+        delta, share = parameters(self.model).get("delta"), self.estimator.steps[-2][1].class_share
+        return *self.params_key, self.n_problems, delta, share
 
     @property
     def n_problems(self):
@@ -223,7 +224,7 @@ def _bound(pipeline, params):
     write_share(pipeline)  # as it is given: shares may be learned later
     pipeline.bound()
     owned = {f"{pipeline.steps[-1][0]}__{name}": "reads from its encoder" for name in BOUNDS}
-    for name in (TOLD, *known_share(last_step(pipeline))):
+    for name in (*TOLD, *known_share(last_step(pipeline))):
         owned[f"{pipeline.steps[-2][0]}__{name}"] = "writes from public numbers"
     for name in params.keys() & owned.keys():
         raise ValueError(

@@ -25,6 +25,7 @@ from ..utils.validation import check_epsilon
 from .budget import Budget, most_of, refuse_overspent, refuse_unbudgeted, steps_at_most
 from .candidates import make_candidates, seed_features
 from .delegation import SearchDelegationMixin
+from .delta_gain import delta_messages
 from .engine import price, release, upper_bound
 from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
@@ -422,7 +423,13 @@ another alpha is taken only if its score is better by about 22.
             plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
         return replace(
             plan,
-            messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
+            delta=upper_bound([priced], type(self).__name__).delta,
+            messages=(
+                *plan.messages,
+                *delta_messages(strategy.problem.candidates, plan.training_size, plan.training_epsilon),
+                *ignored_scoring(self, strategy),
+                *problem.messages,
+            ),
             _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),
         )
 

@@ -81,6 +81,8 @@ class SelectionPlan:
         Privacy loss of the steps that learn privately. It adds to the training's and the choice's.
     persons : bool
         Whether n_samples and training_size count persons.
+    delta : float
+        The largest delta that the search can state.
     """
 
     params: tuple[dict[str, Any], ...]
@@ -101,6 +103,7 @@ class SelectionPlan:
     messages: tuple[str, ...]
     steps_epsilon: float = 0.0
     persons: bool = False
+    delta: float = 0.0
     _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
         default=tuple, repr=False, compare=False
     )
@@ -179,7 +182,9 @@ class SelectionPlan:
         unit = "persons" if self.persons else "records"
         first = (
             f"Plan for {self.n_samples} {unit} and {self.n_features} columns, "
-            f'strategy="{self.strategy}": epsilon {self.epsilon:.4g} in all, '
+            f'strategy="{self.strategy}": epsilon {self.epsilon:.4g} '
+            + (f"and delta {self.delta:.4g} " if self.delta else "")
+            + "in all, "
             + (f"{self.steps_epsilon:.4g} for private steps, " if self.steps_epsilon else "")
             + f"{self.training_epsilon:.4g} to train on {self.training_size} {unit}, "
             f"{self.selection_epsilon:.4g} to select."

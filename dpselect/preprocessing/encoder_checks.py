@@ -40,6 +40,13 @@ def check_parameters(encoder, schema):
             why="noise is short or long beside the number of records times epsilon",
             instead="write n_samples * epsilon, such as 1000.0, or None",
         )
+    if encoder.n_mu is not None:
+        check_number(
+            "n_mu",
+            encoder.n_mu,
+            why="Gaussian noise is short or long beside the number of records times mu",
+            instead="write n_samples * mu, such as 200.0, or None",
+        )
     if encoder.class_share is not None:
         check_number(
             "class_share",

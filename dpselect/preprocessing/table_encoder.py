@@ -64,6 +64,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What "auto" goes by: the number of records times the epsilon with which the model will be
         trained, divided by the number of its classes if there are more than two; both public, greater
         than 0. A :class:`TabularPipeline` writes it at each fit. None stands for 2 cosines.
+    n_mu : float, default=None
+        If the model has a delta: the number of records times the parameter mu of Gaussian noise that is
+        (epsilon, delta)-private, divided by the root of the number of classes if there are more than
+        two. A :class:`TabularPipeline` writes it at each fit. None if the model has no delta.
     class_share : float, default=None
         A public guess of the share of records that one of two classes has, between 0 and 1: the rarer
         one is, the fewer columns "first" takes. A :class:`TabularPipeline` writes the `base_rate` of a
@@ -131,7 +135,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     says so, and else like one that is not listed.
 
     "auto" divides `n_epsilon` by the mean length of the noise of a linear model of the rows, in units of
-    their :meth:`typical_norm`: at most the number of columns. It takes 4 cosines if, with them, that is
+    their :meth:`typical_norm`: at most the number of columns. With `n_mu` it is `n_mu` over the root of
+    the number of columns, if that is more. It takes 4 cosines if, with them, that is
     300 or more. The page "Tables" has the experiment. ``pairs="auto"`` takes the pairs if there are at
     most 8 for each number and one more for each level of a category, and this number is 300 or more with
     them.
@@ -164,6 +169,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         expansion: Literal["auto", "linear"] | int = "auto",
         n_epsilon: float | None = None,
+        n_mu: float | None = None,
         class_share: float | None = None,
         columns: Any = None,
         categories: Literal["auto", "simplex", "onehot"] = "auto",
@@ -177,6 +183,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.schema = schema
         self.expansion = expansion
         self.n_epsilon = n_epsilon
+        self.n_mu = n_mu
         self.class_share = class_share
         self.columns = columns
         self.categories = categories

@@ -26,6 +26,8 @@ FEWER, MORE, ENOUGH = 2, 4, 300.0
 ENOUGH_FOR_COLUMNS = 30.0
 # pairs that are taken unasked are at most so many for each number, and one more for each level
 PAIRS_OF_A_NUMBER = 8
+# largest number of records times epsilon
+LARGEST = 1e300
 # squared length of all pairs, in units of that of all other terms
 SHARE_OF_PAIRS = 1 / 4
 
@@ -59,16 +61,16 @@ class TableTerms:
         pairs = () if automatic else tuple(map(tuple, encoder.pairs))
         # of the first columns, others are lacking; of a list they were refused
         pairs = tuple(pair for pair in pairs if all(name in schema.columns for name in pair))
-        expansion, n_epsilon = encoder.expansion, encoder.n_epsilon
+        expansion, noise = encoder.expansion, TypicalNoise.of(encoder)
         if expansion == "auto":
             expansion, terms = MORE, _shortest(encoder, schema, MORE, pairs)
-            if not _is_enough(terms, n_epsilon):
+            if not noise.signal(terms) >= ENOUGH:
                 expansion, terms = FEWER, _shortest(encoder, schema, FEWER, pairs)
         else:
             terms = _shortest(encoder, schema, expansion, pairs)
         if automatic and (all_pairs := _pairs_of_numbers(terms)):
             more = _shortest(encoder, schema, expansion, all_pairs)
-            if _is_enough(more, n_epsilon):
+            if noise.signal(more) >= ENOUGH:
                 pairs, terms = all_pairs, more
         return cls(schema, expansion, pairs, terms)
 
@@ -78,20 +80,44 @@ def total_lengths(terms):
     return Lengths(*np.sum([term.lengths for term in terms], axis=0).tolist())
 
 
-def _is_enough(terms, n_epsilon):
-    """Return whether n_epsilon is ENOUGH times the length of the noise, in units of a row's."""
-    if n_epsilon is None:
-        return False
-    return n_epsilon * total_lengths(terms).typical_l2_squared ** 0.5 >= ENOUGH * _noise_length(terms)
+@dataclass(frozen=True)
+class TypicalNoise:
+    """The shortest noise of a linear model, by public numbers.
 
+    Attributes
+    ----------
+    n_epsilon, n_mu : float
+        As of a TableEncoder; 0.0 if there is no such noise.
+    """
 
-def _noise_length(terms):
-    """Return the approximate norm of a linear model's noise: spherical, or of independent variables."""
-    return _noise_lengths(total_lengths(terms), terms[-1].outputs.stop)
+    n_epsilon: float
+    n_mu: float
 
+    @classmethod
+    def of(cls, encoder):
+        """Return the noise of the model behind an encoder."""
+        # of an infinite epsilon the noise is short, and not 0: it is divided by
+        return cls(min(encoder.n_epsilon or 0.0, LARGEST), encoder.n_mu or 0.0)
 
-def _noise_lengths(total, d):
-    return np.minimum(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
+    def lengths(self, total, d):
+        """Return the approximate norm of the noise for rows of these lengths and d features."""
+        spherical, independent = d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1
+        pure = np.minimum(spherical, independent) / (self.n_epsilon or 1.0)
+        if not self.n_mu:
+            return pure
+        return np.minimum(pure, (d * total.typical_l2_squared) ** 0.5 / self.n_mu)
+
+    def length(self, terms):
+        """Return the approximate norm of the noise with all of these terms."""
+        return self.lengths(total_lengths(terms), terms[-1].outputs.stop)
+
+    def signal(self, terms):
+        """Return the typical norm of a row over that of the noise; 0 if the latter is not known."""
+        return (
+            total_lengths(terms).typical_l2_squared ** 0.5 / self.length(terms)
+            if self.n_epsilon
+            else 0.0
+        )
 
 
 def _read_columns(encoder, schema):
@@ -112,12 +138,11 @@ def _n_first(encoder, schema):
     if encoder.n_epsilon is None:
         return n
     share = 1 / 2 if encoder.class_share is None else encoder.class_share
-    lengths, signals = [], []
+    noise, lengths, signals = TypicalNoise.of(encoder), [], []
     for terms in _codings(encoder, schema, FEWER):
         total = Lengths(*np.cumsum([term.lengths for term in terms], axis=0).T)
-        noise = _noise_lengths(total, np.array([term.outputs.stop for term in terms]))
-        lengths.append(noise)
-        signals.append(encoder.n_epsilon * total.typical_l2_squared**0.5 / noise)
+        lengths.append(noise.lengths(total, np.array([term.outputs.stop for term in terms])))
+        signals.append(total.typical_l2_squared**0.5 / lengths[-1])
     signal = np.choose(np.argmin(lengths, axis=0), signals) * 4 * share * (1 - share)
     enough = np.flatnonzero(signal >= ENOUGH_FOR_COLUMNS)
     return min(n, max(2, enough[-1] + 1 if len(enough) else 0))
@@ -133,8 +158,8 @@ def _pairs_of_numbers(terms):
 
 def _shortest(encoder, schema, expansion, pairs):
     """Return the terms with the given code of categories, or that with the shortest noise."""
-    coded = _codings(encoder, schema, expansion)
-    return min((_complete(encoder, terms, pairs) for terms in coded), key=_noise_length)
+    coded, noise = _codings(encoder, schema, expansion), TypicalNoise.of(encoder)
+    return min((_complete(encoder, terms, pairs) for terms in coded), key=noise.length)
 
 
 def _codings(encoder, schema, expansion):

@@ -1,5 +1,6 @@
 """A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
+import math
 from numbers import Real
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 
+from ..accounting.gaussian import gaussian_mu
 from ..records.persons import Persons
 from ..records.public_shape import n_problems
 from ..rows import n_rows, read_by_block
@@ -17,7 +19,7 @@ from ..utils.validation import check_epsilon
 from .table_encoder import TableEncoder
 
 # parameters that a pipeline sets in its model, and in its encoder
-BOUNDS, TOLD = ("data_norm", "data_norm_l1"), "n_epsilon"
+BOUNDS, TOLD = ("data_norm", "data_norm_l1"), ("n_epsilon", "n_mu")
 
 
 def known_share(model):
@@ -38,8 +40,8 @@ def write_share(pipeline):
 class TabularPipeline(Pipeline):
     """A Pipeline of a :class:`TableEncoder` and a private model, with bounds from the schema.
 
-    `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, by
-    which its "auto" and "first" go, a `base_rate` of a classifier that is a number into `class_share`,
+    `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, and
+    that times mu into `n_mu`, by which its "auto" and "first" go, a `base_rate` of a classifier that is a number into `class_share`,
     and the encoder's :meth:`~TableEncoder.typical_norm` into
     `data_norm` of the model, and into `data_norm_l1` if it has one. These are functions of public
     numbers and the encoder's parameters alone, so a grid may vary the latter. Epsilon is that with
@@ -120,10 +122,13 @@ class TabularPipeline(Pipeline):
         model = self.steps[-1][1]
         given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
         epsilon = given.get("epsilon") if epsilon is None else epsilon
-        n_epsilon = None
+        told = dict.fromkeys(TOLD)
         if n_samples and epsilon is not None:
-            n_epsilon = n_samples * check_epsilon(epsilon) / n_problems(model)
-        encoder.set_params(**{TOLD: n_epsilon})
+            epsilon, delta, K = check_epsilon(epsilon), given.get("delta", 0.0), n_problems(model)
+            told["n_epsilon"] = n_samples * epsilon / K
+            if delta and epsilon < math.inf:
+                told["n_mu"] = n_samples * gaussian_mu(epsilon, delta) / math.sqrt(K)
+        encoder.set_params(**told)
         norms = {
             "data_norm": encoder.typical_norm("l2"),
             "data_norm_l1": encoder.typical_norm("l1"),

@@ -285,6 +285,38 @@ def test_the_expansion_follows_the_records_times_epsilon(columns, code):
     assert expansion(edge * 1.001) == expansion(float("inf")) == 4
 
 
+@pytest.mark.parametrize("rule", ["expansion", "pairs", "columns"])
+def test_with_a_delta_the_shorter_noise_decides(rule):
+    """Gaussian noise is sqrt(d) long, in units of rows and of one over n mu."""
+    columns, enough = {f"x{j}": (0, 1) for j in range(20)}, 30 if rule == "columns" else 300
+    more, least = {
+        "expansion": (dict(expansion="auto"), dict(expansion=4)),
+        "pairs": (dict(pairs="auto"), dict(expansion=4, pairs=[*combinations(list(columns)[:17], 2)])),
+        "columns": (dict(columns="first"), dict(expansion=2)),
+    }[rule]
+    if rule == "pairs":
+        columns = {name: columns[name] for name in [*columns][:17]}  # at most 8 pairs for each
+    X = np.zeros((1, len(columns)))
+
+    def n_outputs(n_epsilon, n_mu):
+        encoder = TableEncoder(columns, n_epsilon=n_epsilon, n_mu=n_mu, **more).fit(X)
+        return encoder.terms_[-1].outputs.stop
+
+    d = TableEncoder(columns, **least).fit(X).terms_[-1].outputs.stop
+    edge = enough * d**0.5
+    assert n_outputs(1.0, edge * 0.999) < d == n_outputs(1.0, edge * 1.001)
+    # whichever noise is shorter
+    assert n_outputs(enough * d * 1.001, 1e-9) == n_outputs(enough * d * 1.001, None) == d
+    # (no epsilon, no rule)
+    assert (n_outputs(None, edge * 1.001) == d) == (rule == "columns")
+
+
+def test_a_simplex_is_shorter_under_gaussian_noise():
+    columns = {"age": (0, 9), "place": [str(i) for i in range(200)]}
+    made = [TableEncoder(columns, n_epsilon=1e3, n_mu=n_mu).fit([[0, "0"]]) for n_mu in (None, 1e3)]
+    assert [encoder.terms_[-1].code for encoder in made] == ["onehot", "simplex"]
+
+
 def test_columns_are_known_by_name():
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     X = pd.DataFrame({"grade": [1, 2], "visits": [0.1, 0.9]})

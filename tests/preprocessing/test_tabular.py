@@ -28,6 +28,7 @@ from dpselect import (
     evaluate,
     privacy_of,
 )
+from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.model_selection.candidates import bound, make_candidates
 from dpselect.noise import root_stream
 from dpselect.preprocessing import (
@@ -37,6 +38,7 @@ from dpselect.preprocessing import (
     TabularPipeline,
     tabular_pipeline,
 )
+from dpselect.records.public_shape import n_problems
 from dpselect.rows import computed, cutting
 from tests.marks import a_third
 
@@ -237,6 +239,35 @@ def test_the_map_of_one_release_is_that_of_the_records_that_it_is_made_of():
     search.fit(*numbers(600))
     assert search.plan_.strategy == "one_release" and search.plan_.training_size == 480
     assert search.best_estimator_[0].n_epsilon == 480 * 20.0
+
+
+def test_a_fit_tells_the_encoder_of_the_delta_of_its_model():
+    def told(model, epsilon=None, n_classes=2):
+        X, y = numbers(600, n_classes=n_classes)
+        pipeline = tabular_pipeline(NUMBERS, model.set_params(classes=range(n_classes)))
+        if epsilon is None:
+            encoder = pipeline.fit(X, y)[0]
+        else:
+            encoder = StabilityGridSearchCV(pipeline, {}, epsilon=epsilon).fit(X, y).best_estimator_[0]
+        # a search may learn the base rate first
+        assert encoder.n_mu is None or encoder.n_mu == pytest.approx(
+            600
+            * gaussian_mu(encoder.n_epsilon * n_problems(pipeline[-1]) / 600, model.delta)
+            / n_problems(pipeline[-1]) ** 0.5
+        )
+        return encoder.n_mu
+
+    for epsilon, delta in ((0.3, 1e-6), (2.0, 1e-3)):
+        model = DPLogisticRegression(epsilon, delta=delta)
+        mu = gaussian_mu(epsilon, delta)
+        assert told(model) == pytest.approx(600 * mu)
+        assert told(model, n_classes=4) == pytest.approx(600 * mu / 2)
+        assert told(model, epsilon) == told(clone(model).set_params(epsilon=9.0), epsilon)
+    for model in (DPLogisticRegression(1.0), DPLogisticRegression(np.inf, delta=1e-6)):
+        assert told(model) is None
+    grid = {"model__delta": [0.0, 1e-6]}
+    pure, mixed = make_candidates(tabular_pipeline(NUMBERS, model), grid, trusted_steps=())
+    assert pure.steps_key != mixed.steps_key  # their maps may differ
 
 
 def test_accuracy_first_knows_no_epsilon_beforehand():

@@ -229,6 +229,11 @@ class RidgeNoise(ABC):
     def gradient_noise(self, length):
         """Return the root mean square norm of the noise in the gradient at given coefficients."""
 
+    @property
+    def noise_length(self):
+        """float : Root mean square length of the noise in the gradient, halfway to the ball's end."""
+        return self.gradient_noise(self.problem.ball / 2)
+
     @abstractmethod
     def released(self, sums, noise):
         """Return the released attributes as a dict."""
@@ -325,6 +330,13 @@ class MinimiserNoise(RidgeNoise):
 
     def gradient_noise(self, length):
         return self.scales.linear_scale * noise_length(self.norm, self.dimension)
+
+    @property
+    def noise_length(self):
+        s = self.scales
+        # that of output perturbation is in the minimiser
+        added = s.mu * s.output_scale * noise_length("l2", self.dimension)
+        return self.gradient_noise(self.problem.ball / 2) or added
 
     def minimiser(self, sums, noise):
         """Return the coefficients on the ball for exact sums."""

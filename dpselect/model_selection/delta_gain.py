@@ -1,0 +1,64 @@
+"""How much shorter the noise of models is with a delta, from public numbers alone."""
+
+import math
+
+from sklearn.base import clone
+
+from ..base.capabilities import Calibrated, HasNoiseLength
+from .candidates import parameters
+
+# a smaller gain is not worth a promise that may fail
+LEAST_GAIN = 1.05
+
+
+def delta_messages(candidates, n_samples, epsilon):
+    """Return what a plan says about the delta of models: what it gains, or what one would gain.
+
+    Noise is compared by its root mean square length in the gradient: half of it is about as good as
+    twice as many records.
+    """
+    gains = {}
+    for candidate in candidates:
+        given = parameters(candidate.model).get("delta")
+        delta = given or customary_delta(n_samples)
+        lengths = [noise_length(candidate, n_samples, epsilon, d) for d in (0.0, delta)]
+        if given is None or None in lengths:
+            return ()
+        gains.setdefault((given > 0, delta), []).append(lengths[0] / lengths[1])
+    return tuple(_message(given, delta, found) for (given, delta), found in gains.items())
+
+
+def customary_delta(n_samples):
+    """Return 1e-6, or the largest power of ten that is at most a tenth of one over n."""
+    return min(1e-6, 10.0 ** -math.ceil(math.log10(10 * n_samples)))
+
+
+def noise_length(candidate, n_samples, epsilon, delta):
+    """Return the length of a candidate's noise with another delta, or None if it has no such noise."""
+    if not isinstance(candidate.model, Calibrated) or "delta" not in parameters(candidate.model):
+        return None
+    model = clone(candidate.model).set_params(delta=delta)
+    try:
+        calibration = model.calibration(candidate.shape(n_samples), epsilon)
+    except ValueError:  # a mechanism that takes no delta
+        return None
+    return calibration.noise_length if isinstance(calibration, HasNoiseLength) else None
+
+
+def _message(given, delta, gains):
+    low, high = f"{min(gains):.2g}", f"{max(gains):.2g}"
+    times = low if low == high else f"{low} to {high}"
+    gained = max(gains) >= LEAST_GAIN
+    if given and gained:
+        return (
+            f"delta={delta:.6g} makes the noise {times} times smaller than it is without a delta, as "
+            f"{times} times as many records would."
+        )
+    if given:
+        return f"delta={delta:.6g} does not make the noise smaller here than it is without a delta."
+    if gained:
+        return (
+            f"delta={delta:.6g} of the model would make the noise {times} times smaller, as {times} "
+            "times as many records would; the promise may then fail with that probability."
+        )
+    return f"delta={delta:.6g} of the model would not make the noise smaller."

@@ -1,0 +1,121 @@
+"""What a plan says about a delta: against the noise that is drawn, and the delta that a fit states."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpselect import (
+    DPHistogramDensity,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection import delta_gain
+from dpselect.preprocessing import tabular_pipeline
+from dpselect.records import PublicShape
+
+LOGISTIC = DPLogisticRegression(classes=[0, 1])
+
+
+def said(model, n=4000, p=3, epsilon=1.0, grid=None, **options):
+    """Return the messages of a plan about delta."""
+    search = StabilityGridSearchCV(model, grid or {}, epsilon=epsilon)
+    return [line for line in search.plan(n, p, **options).messages if line.startswith("delta=")]
+
+
+def gained(line):
+    """Return the gain in a message, or the smallest and largest; None if there is none."""
+    found = re.findall(r"([0-9.]+)(?: to ([0-9.]+))? times smaller", line)
+    return [float(number) for number in found[0] if number] if found else None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("p", [2, 6, 12, 25, 120])
+def test_a_delta_that_gains_nothing_is_not_used(p, n_classes):
+    model = DPLogisticRegression(classes=range(n_classes))
+    (offered,), (given,) = said(model, p=p), said(clone(model).set_params(delta=1e-6), p=p)
+    assert " of the model would " in offered and " of the model would " not in given
+    assert gained(offered) == gained(given)
+    rng = np.random.default_rng(0)
+    fit = model.set_params(delta=1e-6, epsilon=1.0).fit(
+        rng.normal(size=(60, p)), np.arange(60) % n_classes
+    )
+    # (a gain of less than a twentieth is used, and not offered)
+    assert (fit.privacy_.delta == 1e-6) == bool(gained(offered))
+
+
+def drawn_length(model, n, p, runs=60):
+    """Return the root mean square noise in the gradient of fits on rows of zeros, which have no other."""
+    rows, squares = np.zeros((n, p)), 0.0
+    targets = np.arange(n) % 2 if hasattr(model, "classes") else np.zeros(n)
+    for seed in range(runs):
+        fit = clone(model).set_params(random_state=seed).fit(rows, targets)
+        mu = fit.calibration(PublicShape(n, p)).scales.mu
+        squares += (mu * np.linalg.norm(fit.coef_) / getattr(fit.problem().loss, "unit", 1.0)) ** 2
+    return (squares / runs) ** 0.5
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(classes=[0, 1], fit_intercept=False),
+        DPLogisticRegression(classes=[0, 1], fit_intercept=False, perturbation="output", alpha=0.1),
+        DPLinearSVC(classes=[0, 1], fit_intercept=False),
+        DPHuberRegressor(target_range=(-1, 1), fit_intercept=False),
+    ],
+    ids=["objective", "output", "svc", "huber"],
+)
+def test_the_gain_is_that_of_the_noise_that_is_drawn(model):
+    n, p = 300, 30
+    drawn = [drawn_length(clone(model).set_params(delta=delta), n, p) for delta in (0.0, 1e-6)]
+    (line,) = said(model, n, p)
+    # two digits are said, and 60 lengths vary by some hundredths, 6 deviations by less than a fifth
+    assert gained(line)[0] == pytest.approx(drawn[0] / drawn[1], rel=0.25)
+
+
+def test_a_twin_that_forgets_the_delta_is_seen(monkeypatch):
+    usual = delta_gain.noise_length
+    monkeypatch.setattr(delta_gain, "noise_length", lambda *given: usual(*given[:-1], 0.0))
+    with pytest.raises(AssertionError):
+        test_a_delta_that_gains_nothing_is_not_used(120, 2)
+
+
+def test_models_of_one_grid_are_one_line():
+    schema = {f"x{j}": (0, 1) for j in range(9)}
+    grid = {"encoder__expansion": ["linear", 8]}
+    pipeline = tabular_pipeline(schema, LOGISTIC)
+    (line,) = said(pipeline, 4000, 9, grid=grid, example=np.zeros((1, 9)))
+    low, high = gained(line)
+    assert low < high
+    mixed = said(LOGISTIC, p=50, grid={"delta": [0.0, 1e-5]})
+    assert [line.partition(" ")[0] for line in mixed] == ["delta=1e-06", "delta=1e-05"]
+
+
+def test_the_plan_states_the_delta_that_it_may_spend():
+    search = StabilityGridSearchCV(clone(LOGISTIC).set_params(delta=1e-6), {}, epsilon=1.0)
+    plan = search.plan(4000, 50)
+    assert plan.delta == plan.to_dict()["delta"] == 1e-6
+    assert "epsilon 1 and delta 1e-06 in all" in str(plan)
+    plan = search.set_params(estimator=LOGISTIC).plan(4000, 50)
+    assert plan.delta == 0.0 and "epsilon 1 in all" in str(plan)
+
+
+@pytest.mark.parametrize(
+    "n, delta", [(100, "1e-06"), (100_000, "1e-06"), (100_001, "1e-07"), (3_000_000, "1e-08")]
+)
+def test_the_delta_that_is_offered_is_far_below_one_over_n(n, delta):
+    (line,) = said(LOGISTIC, n, 50)
+    assert line.startswith(f"delta={delta} ")
+
+
+def test_nothing_is_said_where_no_delta_is_taken():
+    density = DPHistogramDensity(1.0, bounds=(0, 1), bin_width=0.1)
+    assert said(density, p=1) == []
+    assert said(DPRidge(target_range=(0, 1), norm="l1", data_norm_l1=1.0)) == []
+    assert said(DPRidge(target_range=(0, 1), perturbation="objective")) == []
+    assert gained(said(DPRidge(target_range=(0, 1)), p=50)[0])[0] > 5
