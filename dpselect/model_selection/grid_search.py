@@ -25,11 +25,11 @@ from ..utils.validation import check_epsilon
 from .budget import Budget, most_of, refuse_overspent, refuse_unbudgeted, steps_at_most
 from .candidates import make_candidates, seed_features
 from .delegation import SearchDelegationMixin
-from .delta_gain import delta_messages
 from .engine import price, release, upper_bound
 from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
 from .plan import SelectionPlan, with_steps
+from .plan_advice import delta_messages, table_messages
 from .private_steps import steps_before
 from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
@@ -421,12 +421,14 @@ another alpha is taken only if its score is better by about 22.
         if n_held:
             cells = cells_before(problem.candidates[0].model, n_classes)
             plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
+        trained = plan.training_size, plan.training_epsilon
         return replace(
             plan,
             delta=upper_bound([priced], type(self).__name__).delta,
             messages=(
                 *plan.messages,
-                *delta_messages(strategy.problem.candidates, plan.training_size, plan.training_epsilon),
+                *table_messages(strategy.problem.candidates, *trained),
+                *delta_messages(strategy.problem.candidates, *trained),
                 *ignored_scoring(self, strategy),
                 *problem.messages,
             ),

@@ -217,7 +217,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         with all_or_nothing(self):
             self._table(X, reset=True)
-            known = self._schema()
+            known = self.public_schema()
             made = self._made(known)
             self.schema_, self.columns_ = made.schema, tuple(made.schema.columns)
             names = getattr(self, "feature_names_in_", None)
@@ -339,13 +339,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _lengths(self, norm):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
-        return total_lengths(self._made(self._schema()).terms)
+        return total_lengths(self._made(self.public_schema()).terms)
 
     def _made(self, schema):
         check_parameters(self, schema)
         return TableTerms.of(self, schema)
 
-    def _schema(self):
+    def public_schema(self) -> PublicSchema:
+        """Return what is public of all columns, also of those that are not read.
+
+        Returns
+        -------
+        PublicSchema
+
+        Raises
+        ------
+        NotFittedError
+            If one entry serves all columns, and their number is not known.
+        ValueError
+            If the schema is wrong.
+        """
         schema = self._given_schema()
         if EVERY not in schema.columns:
             return schema

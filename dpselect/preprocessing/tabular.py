@@ -41,9 +41,9 @@ class TabularPipeline(Pipeline):
     """A Pipeline of a :class:`TableEncoder` and a private model, with bounds from the schema.
 
     `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, and
-    that times mu into `n_mu`, by which its "auto" and "first" go, a `base_rate` of a classifier that is a number into `class_share`,
-    and the encoder's :meth:`~TableEncoder.typical_norm` into
-    `data_norm` of the model, and into `data_norm_l1` if it has one. These are functions of public
+    that times mu into `n_mu`, by which its "auto" and "first" go, a `base_rate` of a classifier that is
+    a number into `class_share`, and the encoder's :meth:`~TableEncoder.typical_norm` into `data_norm` of
+    the model, and into `data_norm_l1` if it has one. These are functions of public
     numbers and the encoder's parameters alone, so a grid may vary the latter. Epsilon is that with
     which the model will be trained: what a search leaves for it, beside the choice. An
     :class:`~dpselect.AccuracyFirstSearchCV` does not know it, and writes None.

@@ -1,14 +1,26 @@
-"""How much shorter the noise of models is with a delta, from public numbers alone."""
+"""What a plan advises about the columns of a table, and about a delta, from public numbers alone."""
 
 import math
 
 from sklearn.base import clone
 
 from ..base.capabilities import Calibrated, HasNoiseLength
+from ..preprocessing.table_advice import table_advice
+from ..preprocessing.tabular import TabularPipeline
 from .candidates import parameters
 
 # a smaller gain is not worth a promise that may fail
 LEAST_GAIN = 1.05
+
+
+def table_messages(candidates, n_samples, epsilon):
+    """Return what a plan says about the columns of tables."""
+    messages = []
+    for candidate in candidates:
+        pipeline, steps = candidate.estimator, candidate.fitted_steps
+        if isinstance(pipeline, TabularPipeline) and steps is not None:
+            messages += table_advice(pipeline, steps[-1], n_samples, epsilon)
+    return tuple(dict.fromkeys(messages))
 
 
 def delta_messages(candidates, n_samples, epsilon):

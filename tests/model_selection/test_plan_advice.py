@@ -14,7 +14,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import delta_gain
+from dpselect.model_selection import plan_advice
 from dpselect.preprocessing import tabular_pipeline
 from dpselect.records import PublicShape
 
@@ -49,7 +49,7 @@ def test_a_delta_that_gains_nothing_is_not_used(p, n_classes):
 
 
 def drawn_length(model, n, p, runs=60):
-    """Return the root mean square noise in the gradient of fits on rows of zeros, which have no other."""
+    """Return the root mean square noise in the gradient of fits on rows of zeros."""
     rows, squares = np.zeros((n, p)), 0.0
     targets = np.arange(n) % 2 if hasattr(model, "classes") else np.zeros(n)
     for seed in range(runs):
@@ -79,8 +79,8 @@ def test_the_gain_is_that_of_the_noise_that_is_drawn(model):
 
 
 def test_a_twin_that_forgets_the_delta_is_seen(monkeypatch):
-    usual = delta_gain.noise_length
-    monkeypatch.setattr(delta_gain, "noise_length", lambda *given: usual(*given[:-1], 0.0))
+    usual = plan_advice.noise_length
+    monkeypatch.setattr(plan_advice, "noise_length", lambda *given: usual(*given[:-1], 0.0))
     with pytest.raises(AssertionError):
         test_a_delta_that_gains_nothing_is_not_used(120, 2)
 
