@@ -56,21 +56,18 @@ def _first_columns(pipeline, encoder, n_samples, epsilon):
 
 
 def _long_lists(terms, signal):
-    if signal >= ENOUGH_FOR_LISTS:
-        return []
-    d = terms[-1].outputs.stop
     long = [
         f"{term.columns[0]!r} has {len(term.names)}"
         for term in terms
         if isinstance(term, CategoryTerm) and len(term.levels) >= LONG_LIST
     ]
-    if not long:
+    if not long or signal >= ENOUGH_FOR_LISTS:
         return []
     return [
         (
-            f"Of {d} features {', '.join(long)}; n epsilon over the length of the noise is {signal:.2g}, "
-            f"and below {ENOUGH_FOR_LISTS:.0f} a model is mostly better without long lists of categories; "
-            "group categories, or leave columns out (columns=)."
+            f"Of {terms[-1].outputs.stop} features {', '.join(long)}; n epsilon over the length of the "
+            f"noise is {signal:.2g}, and below {ENOUGH_FOR_LISTS:.0f} a model is mostly better without "
+            "long lists of categories; group categories, or leave columns out (columns=)."
         )
     ]
 
