@@ -51,9 +51,10 @@ class RanksRegularisation(Calibrated, Protocol):
 
 @runtime_checkable
 class HasNoiseLength(Protocol):
-    """A calibration whose noise has a known length (what a delta gains in a plan)."""
+    """An estimator whose noise has a known length (what a delta gains in a plan)."""
 
-    noise_length: float
+    def noise_length(self, shape: PublicShape, epsilon: float | None = None) -> float:
+        """Return the root mean square length of the noise in the gradient."""
 
 
 @runtime_checkable

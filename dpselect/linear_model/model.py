@@ -351,6 +351,34 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         """
         return self.calibration(PublicShape(n_samples, n_features, n_problems)).regularisation_cost()
 
+    def noise_length(self, shape: PublicShape, epsilon: float | None = None) -> float:
+        """Return the root mean square length of the noise in the gradient.
+
+        With half of it a model is about as good as with twice as many records.
+
+        Parameters
+        ----------
+        shape : PublicShape
+        epsilon : float, default=None
+            Privacy loss of the fit; None is the estimator's.
+
+        Returns
+        -------
+        float
+            Of each one-vs-rest problem. A function of public numbers alone.
+
+        Examples
+        --------
+        >>> from dpselect import DPLogisticRegression
+        >>> from dpselect.records import PublicShape
+        >>> shape = PublicShape(n_samples=10_000, n_features=50)
+        >>> models = [DPLogisticRegression(delta=delta) for delta in (0.0, 1e-6)]
+        >>> pure, gaussian = [model.noise_length(shape, 1.0) for model in models]
+        >>> round(pure / gaussian, 1)
+        1.6
+        """
+        return float(self.calibration(shape, epsilon).noise_length)
+
     def to_sklearn(self) -> Pipeline:
         """Return an equal model of scikit-learn alone: steps that clip rows, and a linear model.
 

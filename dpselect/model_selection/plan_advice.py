@@ -4,7 +4,7 @@ import math
 
 from sklearn.base import clone
 
-from ..base.capabilities import Calibrated, HasNoiseLength
+from ..base.capabilities import HasNoiseLength
 from ..preprocessing.table_advice import table_advice
 from ..preprocessing.tabular import TabularPipeline
 from .candidates import parameters
@@ -47,14 +47,13 @@ def customary_delta(n_samples):
 
 def noise_length(candidate, n_samples, epsilon, delta):
     """Return the length of a candidate's noise with another delta, or None if it has no such noise."""
-    if not isinstance(candidate.model, Calibrated) or "delta" not in parameters(candidate.model):
+    if not isinstance(candidate.model, HasNoiseLength):
         return None
-    model = clone(candidate.model).set_params(delta=delta)
     try:
-        calibration = model.calibration(candidate.shape(n_samples), epsilon)
+        model = clone(candidate.model).set_params(delta=delta)
+        return model.noise_length(candidate.shape(n_samples), epsilon)
     except ValueError:  # a mechanism that takes no delta
         return None
-    return calibration.noise_length if isinstance(calibration, HasNoiseLength) else None
 
 
 def _message(given, delta, gains):

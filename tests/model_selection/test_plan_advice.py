@@ -119,3 +119,15 @@ def test_nothing_is_said_where_no_delta_is_taken():
     assert said(DPRidge(target_range=(0, 1), norm="l1", data_norm_l1=1.0)) == []
     assert said(DPRidge(target_range=(0, 1), perturbation="objective")) == []
     assert gained(said(DPRidge(target_range=(0, 1)), p=50)[0])[0] > 5
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_noise_of_sums_is_that_of_a_fit(norm, delta):
+    """Fits cover rounding to a grid, too, which is a few millionths of it."""
+    model = DPRidge(target_range=(0, 1), norm="auto" if delta else norm, delta=delta, data_norm_l1=2.0)
+    for p in (1, 7, 40):
+        shape = PublicShape(5000, p)
+        fitted = model.calibration(shape, 0.7)
+        expected = fitted.gradient_noise(model.problem().ball / 2)
+        assert model.noise_length(shape, 0.7) == pytest.approx(expected, rel=1e-5)

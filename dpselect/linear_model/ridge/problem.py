@@ -24,7 +24,7 @@ from .calibration import (
     output_noise,
 )
 from .decomposition import Decomposition
-from .ridge_noise import StatisticNoise, n_released, statistic_noise
+from .ridge_noise import WEIGHTS, StatisticNoise, bare_spread, n_released, statistic_noise
 from .risk_bound import ridge_optimal_values, ridge_risk_bound
 from .split_scores import ridge_split_scores
 from .sums import entry_bits
@@ -136,6 +136,31 @@ class RidgeProblem:
             delta=self.delta,
         )
 
+    def spread_in_gradient(self, spread, weight, shape, length):
+        """Return the norm of (noise in X'X) theta - (noise in X'y) for coefficients of this length.
+
+        `spread` and `weight` are those of a StatisticNoise, and of its target.
+        """
+        unit = self.row_unit(shape.n_features)
+        spread = spread * unit / shape.n_samples
+        target = self.target_bound / weight
+        return spread * math.sqrt(self.dimension(shape.n_features)) * math.hypot(unit * length, target)
+
+    def covariance_noise_length(self, shape, epsilon):
+        """Return that norm halfway to the end of the ball, for noise that covers no rounding.
+
+        Without the matrix of all scales, which a plan for many columns has no memory for.
+        """
+        norm = self.noise_norm(shape.n_features)
+        spread = bare_spread(
+            shape.n_features,
+            fit_intercept=self.fit_intercept,
+            norm=norm,
+            epsilon=epsilon,
+            delta=self.delta,
+        )
+        return self.spread_in_gradient(spread, WEIGHTS[norm][1], shape, self.ball / 2)
+
     def standard_noise(self, generator, n_features, epsilon):
         """Return the noise of one fit, of shape (n_entries,), (2, d) or (d,): see DPRidge."""
         d, norm = self.dimension(n_features), self.noise_norm(n_features)
@@ -229,11 +254,6 @@ class RidgeNoise(ABC):
     def gradient_noise(self, length):
         """Return the root mean square norm of the noise in the gradient at given coefficients."""
 
-    @property
-    def noise_length(self):
-        """float : Root mean square length of the noise in the gradient, halfway to the ball's end."""
-        return self.gradient_noise(self.problem.ball / 2)
-
     @abstractmethod
     def released(self, sums, noise):
         """Return the released attributes as a dict."""
@@ -277,14 +297,8 @@ class CovarianceNoise(RidgeNoise):
         )
 
     def gradient_noise(self, length):
-        # (noise in X'X) theta - (noise in X'y)
-        problem, s, unit = self.problem, self.scales, self.problem.row_unit(self.shape.n_features)
-        spread = s.spread * unit / self.shape.n_samples
-        return (
-            spread
-            * math.sqrt(self.dimension)
-            * math.hypot(unit * length, problem.target_bound / s.weights[-1])
-        )
+        spread, weight = self.scales.spread, self.scales.weights[-1]
+        return self.problem.spread_in_gradient(spread, weight, self.shape, length)
 
     def released(self, sums, noise):
         problem, n = self.problem, self.shape.n_samples

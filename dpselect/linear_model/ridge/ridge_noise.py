@@ -110,7 +110,6 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     :func:`~dpselect.noise.scale_with_rounding`.
     """
     weights = column_weights(n_features, fit_intercept, norm)
-    n_entries = n_released(n_features, len(weights))
     sensitivity = statistic_sensitivity(fit_intercept, norm)
     if epsilon == math.inf:
         return StatisticNoise(weights, 0.0, 0.0, 0.0)
@@ -118,16 +117,31 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
         scale = sensitivity / epsilon
         noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
         return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
-    # a spherical Laplace sample in D dimensions has E ||r||^2 = D (D + 1)
-    loss, deviation = (
-        (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (gaussian_mu(epsilon, delta), 1.0)
-    )
+    loss, deviation = _loss_and_deviation(n_features, fit_intercept, epsilon, delta)
     bare = l2_noise(weights, sensitivity / loss)
     scales = bare.scales(n_features)
     step = release_step(scales)
     allowance = scale_with_rounding(scales, step, loss)[0] / scales[0]
     noise = l2_noise(weights, allowance * bare.diagonal)
     return replace(noise, spread=deviation * noise.off_diagonal, step=step)
+
+
+def bare_spread(n_features, *, fit_intercept, norm, epsilon, delta):
+    """Return the spread of the :func:`statistic_noise` that covers no rounding."""
+    scale = statistic_sensitivity(fit_intercept, norm) / math.sqrt(2)
+    if norm == "l1" or epsilon == math.inf:
+        return scale / epsilon
+    loss, deviation = _loss_and_deviation(n_features, fit_intercept, epsilon, delta)
+    return deviation * scale / loss
+
+
+def _loss_and_deviation(n_features, fit_intercept, epsilon, delta):
+    """Return the loss that a sample of scale 1 has, and the deviation of one of its entries."""
+    if delta > 0:
+        return gaussian_mu(epsilon, delta), 1.0
+    # a spherical Laplace sample in D dimensions has E ||r||^2 = D (D + 1)
+    n_entries = n_released(n_features, n_features + bool(fit_intercept) + 1)
+    return epsilon, math.sqrt(n_entries + 1)
 
 
 def l2_noise(weights, scale):
