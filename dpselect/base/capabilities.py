@@ -50,6 +50,13 @@ class RanksRegularisation(Calibrated, Protocol):
 
 
 @runtime_checkable
+class HasSignal(Protocol):
+    """A calibration with n epsilon over the length of the noise (what quality a plan expects)."""
+
+    signal: float
+
+
+@runtime_checkable
 class HasNoiseLength(Protocol):
     """An estimator whose noise has a known length (what a delta gains in a plan)."""
 

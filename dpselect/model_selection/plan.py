@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.capabilities import RanksRegularisation
+from .quality_forecast import QualityForecast, forecast_metrics
 
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
@@ -82,7 +83,12 @@ class SelectionPlan:
     persons : bool
         Whether n_samples and training_size count persons.
     delta : float
-        The largest delta that the search can state.
+        The largest delta that the search can state; this and what follows only in a plan from `plan`.
+    expected_quality : tuple of QualityForecast
+        What share of its gain over a constant the model is expected to keep, by metric; empty but for
+        two classes and for a DPHuberRegressor. No promise.
+    advice : tuple of str
+        What public numbers say about the quality of the model, the columns of a table, and a delta.
     """
 
     params: tuple[dict[str, Any], ...]
@@ -103,7 +109,9 @@ class SelectionPlan:
     messages: tuple[str, ...]
     steps_epsilon: float = 0.0
     persons: bool = False
-    delta: float = 0.0
+    delta: float = field(default=0.0, compare=False)
+    expected_quality: tuple[QualityForecast, ...] = field(default=(), compare=False)
+    advice: tuple[str, ...] = field(default=(), compare=False)
     _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
         default=tuple, repr=False, compare=False
     )
@@ -137,7 +145,8 @@ class SelectionPlan:
         dict
         """
         columns = ("considered", "sensitivity", "noise_scale", "span")
-        apart = (*columns, "params", "training", "messages", "comparison", "_compare")
+        apart = {*columns, "params", "training", "messages", "advice", "comparison", "_compare"}
+        apart.add("expected_quality")
         return {
             **{name: plain(value) for name, value in vars(self).items() if name not in apart},
             "candidates": [
@@ -146,6 +155,8 @@ class SelectionPlan:
                 for i, params in enumerate(self.params)
             ],
             "messages": list(self.messages),
+            "advice": list(self.advice),
+            "expected_quality": [each.to_dict() for each in self.expected_quality],
             "comparison": [
                 {name: plain(value) for name, value in vars(planned).items()}
                 for planned in self.comparison
@@ -221,7 +232,7 @@ class SelectionPlan:
             )
             + [*LEGEND]
         )
-        return "\n".join([first, *scores, *self.messages, *strategies])
+        return "\n".join([first, *scores, *self.messages, *self.advice, *strategies])
 
 
 @dataclass(frozen=True)
@@ -294,6 +305,8 @@ def too_few_records(candidates, n_samples, epsilon):
     models = {type(candidate.model): candidate.model for candidate in candidates}
     if not all(isinstance(model, RanksRegularisation) for model in models.values()):
         return ()
+    if forecast_metrics(candidates[0].model, candidates[0].n_problems):
+        return ()  # which says more
     dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
     if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:
         return ()

@@ -24,7 +24,7 @@ LOGISTIC = DPLogisticRegression(classes=[0, 1])
 def said(model, n=4000, p=3, epsilon=1.0, grid=None, **options):
     """Return the messages of a plan about delta."""
     search = StabilityGridSearchCV(model, grid or {}, epsilon=epsilon)
-    return [line for line in search.plan(n, p, **options).messages if line.startswith("delta=")]
+    return [line for line in search.plan(n, p, **options).advice if line.startswith("delta=")]
 
 
 def gained(line):

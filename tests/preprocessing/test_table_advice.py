@@ -21,7 +21,7 @@ EXAMPLES = {
 def planned(n, epsilon=1.0, schema=ORDERED, delta=0.0, grid=None, **options):
     pipeline = tabular_pipeline(schema, MODEL.set_params(delta=delta), **options)
     search = StabilityGridSearchCV(pipeline, grid or {}, epsilon=epsilon)
-    return search.plan(n, len(schema), example=EXAMPLES[len(schema)]).messages
+    return search.plan(n, len(schema), example=EXAMPLES[len(schema)]).advice
 
 
 def about(word, messages):

@@ -1,0 +1,116 @@
+"""What share of its gain over a constant a model is expected to keep, from public numbers alone.
+
+The share is that of an additive model without privacy: an AUC of 1/2, and the Brier score and R^2 of a
+constant, keep nothing. It follows the signal, n epsilon over the length of the noise.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from scipy.special import expit, logit
+from sklearn.base import is_classifier
+
+from ..base.capabilities import Calibrated, HasSignal, RanksRegularisation
+
+# of a low, the median and a high share, (a, b): the logit of the share is a + b log(signal). Made by
+# benchmarks/quality_forecast.py
+LINES: dict[str, tuple[tuple[float, float], ...]] = {
+    "roc_auc": ((-5.21, 1.28), (-1.57, 0.89), (1.49, 0.56)),
+    "brier": ((-6.38, 1.36), (-4.22, 1.26), (-1.68, 1.11)),
+    "r2": ((-9.5, 1.48), (-1.45, 0.77), (-0.89, 0.92)),
+}
+WORDS = {"roc_auc": "AUC", "brier": "Brier score", "r2": "R^2"}
+# medians below which more records are worth their while, and below which nothing is
+GOOD, POOR = 0.8, 0.2
+
+
+@dataclass(frozen=True)
+class QualityForecast:
+    """Expected share of a model's gain over a constant that is left under privacy.
+
+    The gain is that of the same model without noise. In eight of ten cases of tables that took no part
+    in making the forecast it was between `low` and `high`: no promise.
+
+    Attributes
+    ----------
+    metric : {"roc_auc", "brier", "r2"}
+        Whose gain it is: over an AUC of 1/2, or over the Brier score or R^2 of a constant.
+    low, median, high : float
+        Between 0 and 1.
+    """
+
+    metric: str
+    low: float
+    median: float
+    high: float
+
+    def __str__(self):
+        return f"{self.median:.0%} of the {WORDS[self.metric]} ({self.low:.0%} to {self.high:.0%})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes by their names.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(vars(self))
+
+
+def forecast(metric, signal):
+    """Return the QualityForecast of a metric at a signal."""
+    # lines may cross where the noise hides everything
+    shares = sorted(float(expit(a + b * math.log(signal))) for a, b in LINES[metric])
+    return QualityForecast(metric, *shares)
+
+
+def signal_for(metric, share):
+    """Return the signal at which the median of a forecast is this share."""
+    a, b = LINES[metric][1]
+    return math.exp((float(logit(share)) - a) / b)
+
+
+def forecast_metrics(model, n_problems):
+    """Return the metrics for which there is a forecast."""
+    if is_classifier(model) and n_problems == 1:
+        return ("roc_auc", "brier") if hasattr(model, "predict_proba") else ("roc_auc",)
+    return ("r2",) if hasattr(model, "target_range") and isinstance(model, RanksRegularisation) else ()
+
+
+def expected_quality(candidate, n_samples, epsilon):
+    """Return the forecasts for a candidate, and its signal; none for models without one.
+
+    Of two classes, the signal counts as much as there are records of the rarer one, if the model is
+    given its share.
+    """
+    model = candidate.model
+    metrics = forecast_metrics(model, candidate.n_problems)
+    if not (metrics and isinstance(model, Calibrated)):
+        return (), math.nan
+    calibration = model.calibration(candidate.shape(n_samples), epsilon)
+    if not isinstance(calibration, HasSignal):
+        return (), math.nan
+    signal, rate = calibration.signal, getattr(model, "base_rate", None)
+    if metrics[0] == "roc_auc" and isinstance(rate, Real):
+        signal *= 4 * rate * (1 - rate)
+    return tuple(forecast(metric, signal) for metric in metrics), signal
+
+
+def quality_messages(expected, signal, n_samples):
+    """Return what a plan says about the quality of the model."""
+    if not expected:
+        return ()
+    first = expected[0]
+    lines = [
+        (
+            "Of what such a model gains over a constant without privacy, this one is expected to keep "
+            f"{' and '.join(map(str, expected))}; a forecast from public tables, and no promise."
+        )
+    ]
+    if first.median < GOOD:
+        needed = math.ceil(n_samples * signal_for(first.metric, GOOD) / signal)
+        said = "Little is to be had here, so choose nothing, and" if first.median < POOR else "For 80 %"
+        lines.append(f"{said} use n_samples >= {needed}, a larger epsilon, or fewer columns.")
+    return tuple(lines)
