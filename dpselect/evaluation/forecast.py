@@ -1,6 +1,7 @@
 """Forecast the intervals of an evaluation, from public numbers alone."""
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, ndtri, softmax
 
 from .density import DensityCells
@@ -23,12 +24,20 @@ FIGURES = {
 }
 
 
-def forecast(cells, n_records, epsilon, persons=False):
-    """Return estimates for a model of medium quality, as a dict: from expected counts, without data."""
-    predictions, y = _records(cells)
+def forecast(cells, n_records, epsilon, persons=False, share=None):
+    """Return estimates for a model of medium quality, as a dict: from expected counts, without data.
+
+    With the `share` of the second of two classes there is its recall, too, at a threshold above which
+    this share of the scores lies.
+    """
+    predictions, y = _records(cells, share)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
-    return {name: evaluation.metric(name) for name in FIGURES[type(cells)]}
+    estimates = {name: evaluation.metric(name) for name in FIGURES[type(cells)]}
+    if share is not None:
+        flagged = float(np.quantile(predictions, 1 - share))
+        estimates["recall"] = evaluation.metric("recall", threshold=flagged)
+    return estimates
 
 
 def forecast_message(cells, n_records, epsilon, persons=False):
@@ -51,11 +60,12 @@ def forecast_message(cells, n_records, epsilon, persons=False):
     )
 
 
-def _records(cells):
+def _records(cells, share=None):
     """Return predictions and targets of a made-up distribution, the same each time."""
     rng = np.random.default_rng(0)
     if isinstance(cells, BinaryCells):
-        p = expit(SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN))
+        logits = SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN)
+        p = expit(logits + _offset(logits, share))
         return p, cells.classes[(rng.random(DRAWN) < p).astype(int)]
     if isinstance(cells, MulticlassCells):
         p = softmax(SPREAD * rng.normal(size=(DRAWN, len(cells.classes))), axis=1)
@@ -69,3 +79,10 @@ def _records(cells):
     predicted = 0.5 + PREDICTIONS * rng.normal(size=DRAWN)
     target = predicted + ERRORS * rng.normal(size=DRAWN)
     return low + (high - low) * predicted, low + (high - low) * target
+
+
+def _offset(logits, share):
+    """Return what is added to logits so that probabilities have this mean; 0 for none."""
+    if share is None:
+        return 0.0
+    return brentq(lambda offset: expit(logits + offset).mean() - share, -50, 50)

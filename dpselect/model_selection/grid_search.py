@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from ..accounting.joint import jointly
 from ..accounting.privacy_loss import PrivacyLoss
@@ -30,6 +30,7 @@ from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
 from .plan import SelectionPlan, with_steps
 from .plan_advice import delta_messages, table_messages
+from .plan_grid import PlanGrid
 from .private_steps import steps_before
 from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
@@ -423,18 +424,26 @@ another alpha is taken only if its score is better by about 22.
             cells = cells_before(problem.candidates[0].model, n_classes)
             plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
         trained = plan.training_size, plan.training_epsilon
-        expected, signal = expected_quality(strategy.problem.candidates[0], *trained)
+        expected = expected_quality(strategy.problem.candidates[0], *trained)
         return replace(
             plan,
             delta=upper_bound([priced], type(self).__name__).delta,
             expected_quality=expected,
             advice=(
-                *quality_messages(expected, signal, plan.training_size),
+                *quality_messages(expected, plan.training_size),
                 *table_messages(strategy.problem.candidates, *trained),
                 *delta_messages(strategy.problem.candidates, *trained),
             ),
             messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
             _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),
+            _grid=PlanGrid(
+                clone(self).set_params(evaluation=None),
+                n_features,
+                n_classes,
+                example,
+                persons,
+                plan.n_samples,
+            ),
         )
 
     def _candidates(self, persons, estimator, frozen=()):

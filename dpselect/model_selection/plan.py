@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.capabilities import RanksRegularisation
+from .plan_page import page_of, picture_of
 from .quality_forecast import QualityForecast, forecast_metrics
 
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
@@ -115,6 +116,7 @@ class SelectionPlan:
     _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
         default=tuple, repr=False, compare=False
     )
+    _grid: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
     def comparison(self) -> tuple["PlannedStrategy", ...]:
@@ -135,7 +137,52 @@ class SelectionPlan:
 
     def __getstate__(self):
         # candidates do not travel with what was planned for them
-        return {**vars(self), "comparison": self.comparison, "_compare": tuple}
+        return {**vars(self), "comparison": self.comparison, "_compare": tuple, "_grid": None}
+
+    def to_html(self) -> str:
+        """Return a page with controls for epsilon, records, columns, delta and the evaluation.
+
+        For those who decide before any record is read: what quality is expected, how well it will be
+        known, what is promised, and what plans say, over a grid of public numbers. It is one file that
+        needs no network. It takes some seconds, in which some ninety plans are made.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the plan is not one that `plan` has returned, but one of a fit or of a file.
+        """
+        return page_of(self._known_grid())
+
+    def to_grid(self) -> dict[str, Any]:
+        """Return the numbers of the page as plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "axes" has the values of each control, "plans" what plans say, by epsilon, records, columns
+            and delta, and "evaluations" what is expected of an evaluation, by epsilon and records.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`to_html`.
+        """
+        return dict(self._known_grid().to_dict())
+
+    def _known_grid(self):
+        if self._grid is None:
+            raise ValueError(
+                "This plan was kept with a fit or a file, and the search that it is of is not known any "
+                "more; call plan of the search, and to_html of what it returns."
+            )
+        return self._grid
+
+    def _repr_html_(self):
+        return picture_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain numbers and strings, ready for JSON.
@@ -145,7 +192,7 @@ class SelectionPlan:
         dict
         """
         columns = ("considered", "sensitivity", "noise_scale", "span")
-        apart = {*columns, "params", "training", "messages", "advice", "comparison", "_compare"}
+        apart = {*columns, "params", "training", "messages", "advice", "comparison", "_compare", "_grid"}
         apart.add("expected_quality")
         return {
             **{name: plain(value) for name, value in vars(self).items() if name not in apart},

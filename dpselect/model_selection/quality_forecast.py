@@ -39,12 +39,16 @@ class QualityForecast:
         Whose gain it is: over an AUC of 1/2, or over the Brier score or R^2 of a constant.
     low, median, high : float
         Between 0 and 1.
+    signal : float
+        What it follows from: n epsilon over the length of the noise; of two classes of which the share s
+        is public times 4 s (1 - s).
     """
 
     metric: str
     low: float
     median: float
     high: float
+    signal: float
 
     def __str__(self):
         return f"{self.median:.0%} of the {WORDS[self.metric]} ({self.low:.0%} to {self.high:.0%})"
@@ -63,7 +67,7 @@ def forecast(metric, signal):
     """Return the QualityForecast of a metric at a signal."""
     # lines may cross where the noise hides everything
     shares = sorted(float(expit(a + b * math.log(signal))) for a, b in LINES[metric])
-    return QualityForecast(metric, *shares)
+    return QualityForecast(metric, *shares, float(signal))
 
 
 def signal_for(metric, share):
@@ -80,25 +84,31 @@ def forecast_metrics(model, n_problems):
 
 
 def expected_quality(candidate, n_samples, epsilon):
-    """Return the forecasts for a candidate, and its signal; none for models without one.
-
-    Of two classes, the signal counts as much as there are records of the rarer one, if the model is
-    given its share.
-    """
+    """Return the forecasts for a candidate; none for models without one."""
     model = candidate.model
     metrics = forecast_metrics(model, candidate.n_problems)
     if not (metrics and isinstance(model, Calibrated)):
-        return (), math.nan
+        return ()
     calibration = model.calibration(candidate.shape(n_samples), epsilon)
     if not isinstance(calibration, HasSignal):
-        return (), math.nan
-    signal, rate = calibration.signal, getattr(model, "base_rate", None)
-    if metrics[0] == "roc_auc" and isinstance(rate, Real):
-        signal *= 4 * rate * (1 - rate)
-    return tuple(forecast(metric, signal) for metric in metrics), signal
+        return ()
+    share = known_share(model) if metrics[0] == "roc_auc" else None
+    signal = weighted(calibration.signal, share)
+    return tuple(forecast(metric, signal) for metric in metrics)
 
 
-def quality_messages(expected, signal, n_samples):
+def known_share(model):
+    """Return the share of one of two classes that a model is given, or None."""
+    rate = getattr(model, "base_rate", None)
+    return float(rate) if isinstance(rate, Real) else None
+
+
+def weighted(signal, share):
+    """Return a signal as the records of the rarer of two classes have it."""
+    return signal if share is None else signal * 4 * share * (1 - share)
+
+
+def quality_messages(expected, n_samples):
     """Return what a plan says about the quality of the model."""
     if not expected:
         return ()
@@ -110,7 +120,7 @@ def quality_messages(expected, signal, n_samples):
         )
     ]
     if first.median < GOOD:
-        needed = math.ceil(n_samples * signal_for(first.metric, GOOD) / signal)
+        needed = math.ceil(n_samples * signal_for(first.metric, GOOD) / first.signal)
         said = "Little is to be had here, so choose nothing, and" if first.median < POOR else "For 80 %"
         lines.append(f"{said} use n_samples >= {needed}, a larger epsilon, or fewer columns.")
     return tuple(lines)
