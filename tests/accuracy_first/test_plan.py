@@ -329,3 +329,35 @@ def test_a_plan_as_numbers_and_strings(parameters):
     assert said["at_most"]["epsilon"] == found.at_most.epsilon
     assert [method["method"] for method in said["methods"]] == list(totals(found))
     assert said["last_epsilon"] == found.last_epsilon and said["sensitivity"] == found.sensitivity
+
+
+def with_reachable(reachable, target=0.84, criterion="accuracy"):
+    model = DPLogisticRegression(classes=[0, 1], alpha=0.01 if criterion == "excess_risk" else "auto")
+    search = AccuracyFirstSearchCV(model, {"epsilon": GRID}, target=target, criterion=criterion)
+    return search.plan(30_000, 5, reachable=reachable)
+
+
+@pytest.mark.parametrize("criterion, target, sign", [("accuracy", 0.84, 1), ("brier", 0.1, -1)])
+def test_what_no_model_reaches_is_not_expected(criterion, target, sign):
+    unknown = with_reachable(None, target, criterion)
+    assert unknown.chosen.expected_to_reach
+    # a model is found only if models reach this
+    needed = float(unknown.messages[-1].rpartition("models reach ")[2].rstrip("."))
+    assert sign * (needed - target) > 0
+    for reachable, expected in ((needed + sign * 1e-3, True), (needed - sign * 1e-3, False)):
+        known = with_reachable(reachable, target, criterion)
+        assert known.chosen.expected_to_reach == expected
+        assert ("said to reach" in known.messages[0]) != expected
+        assert totals(known) == totals(unknown)  # what it costs stays
+    assert "yes" not in str(with_reachable(target - sign * 0.01, target, criterion))
+
+
+@pytest.mark.parametrize("reachable", ["0.9", float("nan"), float("inf"), True])
+def test_what_is_reachable_is_a_number(reachable):
+    with pytest.raises((TypeError, ValueError), match="reachable"):
+        with_reachable(reachable)
+
+
+def test_an_excess_is_reached_without_privacy():
+    with pytest.raises(ValueError, match="leave it out"):
+        with_reachable(0.1, 0.01, "excess_risk")

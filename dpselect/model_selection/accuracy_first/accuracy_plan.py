@@ -1,13 +1,14 @@
 """Plans of accuracy-first searches, from public numbers alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...accounting.privacy_loss import KINDS, PrivacyLoss
 from ...exceptions import CertificateError
+from ...utils.validation import check_number
 from ..plan import plain
-from .goals import slack_told
+from .goals import AtLeast, slack_told
 from .limit import TIMES_EXPECTED
 from .methods import METHODS, Static
 
@@ -225,3 +226,44 @@ def _choice(best, plans):
     if best.total > min(plan.total for plan in plans):
         return f"The cheapest method that is expected to reach the target is {best.method}"
     return f"The cheapest method is {best.method}"
+
+
+def with_reachable(plan, question, target, reachable):
+    """Return a plan that knows what models reach without privacy.
+
+    Where that is worse than what a model has to reach to be found, no method is expected to find one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or the target is a distance from the least risk, which a model without
+        privacy has.
+    """
+    check_number(
+        "reachable",
+        reachable,
+        low=-math.inf,
+        why="it is what models reach without privacy",
+        instead="write a number in units of target, or None",
+    )
+    if not question.absolute:
+        raise ValueError(
+            f"reachable={reachable!r} is what models reach without privacy, and target={target!r} of "
+            "the excess risk is a distance from that; leave it out, or give another criterion."
+        )
+    goal = question.goal
+    enough = reachable <= target - question.slack
+    if isinstance(goal, AtLeast):
+        enough = reachable >= goal.needed(question.slack)
+    if enough:
+        return plan
+    message = (
+        f"Models are said to reach {reachable:.4g} without privacy, which is worse than what one has to "
+        "reach here to be found: a search would most likely spend this much and find none; write an "
+        f"easier target than {target:.4g}."
+    )
+    return replace(
+        plan,
+        methods=tuple([replace(method, expected_to_reach=False) for method in plan.methods]),
+        messages=(message, *plan.messages),
+    )

@@ -67,11 +67,15 @@ class AtLeast(Goal):
         # where the guess of the unit is right, the noisy score
         return 1 - losses / self.score.unit
 
+    def needed(self, slack):
+        """Return the score that a model has to have to be found."""
+        return self.asked + slack / self.score.unit
+
     def told(self, slack):
         share = slack / self.score.unit
         return (
             f"The noise of the tests may take {share:.3g} of the score{self.score.assumed}: count on a "
-            f"model that is found only if models reach {self.asked + share:.4g}."
+            f"model that is found only if models reach {self.needed(slack):.4g}."
         )
 
 

@@ -32,7 +32,7 @@ from ..routing import check_groups_are_taken, check_weights_are_taken, take_weig
 from ..set_aside import cells_before, check_evaluation, with_forecast
 from ..stages import HoldOut, PrivateSteps
 from ..strategies.dry_run import dry_run_fit
-from .accuracy_plan import AccuracyPlan
+from .accuracy_plan import AccuracyPlan, with_reachable
 from .reach_target import ReachTarget
 from .target_checks import RISKS, check_parameters, check_steps_afforded, epsilon_grid, is_risk
 
@@ -327,6 +327,7 @@ class AccuracyFirstSearchCV(
         n_classes: int = 2,
         example: MatrixLike | None = None,
         persons: bool = False,
+        reachable: float | None = None,
     ) -> AccuracyPlan:
         """Plan what each method is expected to pay, and the most that it can, before any data is read.
 
@@ -343,10 +344,19 @@ class AccuracyFirstSearchCV(
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
         persons : bool, default=False
             Whether `fit` will be given `groups`: then n_samples counts persons.
+        reachable : float, default=None
+            What models of similar, public data reach without privacy, in units of `target`; None if
+            nobody knows. Where it is worse than the target and the noise of the tests together ask
+            for, no method is expected to find a model.
 
         Returns
         -------
         AccuracyPlan
+
+        Raises
+        ------
+        ValueError
+            If `reachable` is given for the criterion "excess_risk".
 
         Examples
         --------
@@ -366,7 +376,10 @@ class AccuracyFirstSearchCV(
         if example is not None:
             given = replace(given, n_features=n_columns(example))
         (priced,) = price(self.stages, given)
-        plan, n_held = priced.problem.decided.plan, given.n_samples - priced.problem.n_samples
+        planned, n_held = priced.problem.decided, given.n_samples - priced.problem.n_samples
+        plan = planned.plan
+        if reachable is not None:
+            plan = with_reachable(plan, planned.method.question, float(self.target), reachable)
         if not n_held or math.isinf(plan.chosen.total):
             return plan
         cells = cells_before(priced.problem.winner.model, n_classes)
