@@ -215,6 +215,7 @@ CONDITIONS = {
 }
 # no test of the library's own dependencies is skipped; of those that are installed for tests, none is
 OPTIONAL = {
+    "PyQt6.QtWebEngineCore",
     "diffprivlib.models",
     "fairlearn.metrics",
     "fairlearn.postprocessing",
