@@ -384,6 +384,12 @@ def public_classes(y, classes, owner):
     labels = check_classes(classes)
     # an empty y is refused together with the rows
     if len(y) and block_sum(partial(_n_unknown, labels), y)[0]:
+        if y.dtype.kind in "iu" and labels.dtype.kind not in "biuf":
+            raise ValueError(
+                "y holds whole numbers and classes other labels, as if the caller had coded the labels "
+                "as 0, 1 and so on, which cross_val_predict and VotingClassifier do; write whole "
+                "numbers as labels, in y and in classes."
+            )
         raise ValueError(
             "y holds a label that is not in classes, and a model of labels beyond the public ones "
             "would reveal them; add every label that a record may have to classes."
@@ -404,7 +410,12 @@ def check_classes(classes):
     if classes is None:
         return None
     given = np.asarray(classes)
-    if given.ndim != 1 or len(given) < 2 or len(labels := np.unique(given)) != len(given):
+    if given.ndim != 1:
+        raise ValueError(
+            f"classes of type {type(classes).__name__} is no list, so it does not list the labels; "
+            "write a list of all labels, for instance classes=[0, 1]."
+        )
+    if len(given) < 2 or len(labels := np.unique(given)) != len(given):
         raise ValueError(
             "classes must list at least two different labels, because a classifier separates "
             "labels that are public knowledge; write for instance classes=[0, 1]."
