@@ -1,6 +1,7 @@
 """A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
 import math
+from inspect import signature
 from numbers import Real
 from typing import Any, Self
 
@@ -245,8 +246,9 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
         If the model is a DPHistogramDensity, which counts in the units of the columns: "A table of
         counts" on the page "Tables" has one with categories.
     ValueError
-        If the schema does not say what is public of a column. Texts have no entry in a schema: "Texts
-        beside columns" on the page "Tables" says where they go.
+        If the model has a number as `data_norm` or `data_norm_l1` that is not the default, because the
+        encoder's norm would overwrite it, or the schema does not say what is public of a column. Texts
+        have no entry in a schema: "Texts beside columns" on the page "Tables" says where they go.
 
     Examples
     --------
@@ -271,6 +273,16 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
             "would give it curves and codes; number the categories and give it the columns, with bounds "
             'and bin_width ("A table of counts" on the page "Tables").'
         )
+    given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
+    for name in BOUNDS:
+        # a default cannot be told from the same number that is given
+        default = signature(type(model)).parameters[name].default if name in given else None
+        if isinstance(given.get(name), Real) and given[name] != default:
+            raise ValueError(
+                f"{name}={given[name]!r} of the model would be overwritten by the encoder's "
+                "typical_norm, which follows from the schema; leave it out, or write a Pipeline of a "
+                "TableEncoder and the model."
+            )
     encoder, model = TableEncoder(schema, **encoder_params), clone(model)
     encoder.typical_norm()  # refuse an empty schema here, where it is given
     if model.get_params(deep=False).get("base_rate", 0) is None:
