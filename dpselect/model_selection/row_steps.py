@@ -23,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from ..config import usual_settings
 from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
+from ..preprocessing.declared_form import read_declared_form
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_cells import CellError
@@ -60,8 +61,21 @@ def public_rows(X, *steps):
     It may be a plan's example.
     """
     first = [None if pipeline is None else pipeline.steps[0][1] for pipeline in steps]
-    form = read_form(X, gaps=bool(first) and all(isinstance(step, TableEncoder) for step in first))
+    form = _form(X, first)
     return PublicRows(form.dummies(), form)
+
+
+def _form(X, first):
+    """Return the form of a table, by the schema of the steps that see it if there is one."""
+    if not first or not all(isinstance(step, TableEncoder) for step in first):
+        return read_form(X)
+    shape = np.shape(X)
+    if len(shape) == 2:
+        names = column_names(X)
+        known = [step.declared(names, shape[1]) for step in first]
+        if known[0] is not None and all(each == known[0] for each in known):
+            return read_declared_form(X, known[0])
+    return read_form(X, gaps=True)
 
 
 def fit(steps, public):

@@ -3,7 +3,8 @@
 from .pipeline_check import DATA_INDEPENDENT, check_pipeline_privacy
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
-from .schema import PublicSchema, schema_template
+from .schema import PublicSchema
+from .schema_template import schema_template
 from .table_encoder import TableEncoder
 from .tabular import TabularPipeline, tabular_pipeline
 

@@ -81,6 +81,12 @@ def check_parameters(encoder, schema):
         instead="write an integer of 0 or more, such as 0",
     )
     check_flag("sparse_output", encoder.sparse_output, why="it says what kind of matrix is returned")
+    check_choice(
+        "handle_unknown",
+        encoder.handle_unknown,
+        ("ignore", "error"),
+        why="it says what becomes of categories that are not listed",
+    )
     _check_columns(encoder, schema)
 
 

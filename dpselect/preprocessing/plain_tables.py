@@ -19,9 +19,9 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
 )
 
+from .number_scale import TRANSFORMS
 from .plain_rows import affine, as_float64, between, having, known_columns
-from .schema import TRANSFORMS
-from .table_cells import MISSING_TEXTS, TRUTHS, as_number
+from .table_cells import GAP, MISSING_TEXTS, TRUTHS
 from .terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm, turns
 
 # spellings of missing values by Python, numpy and pandas
@@ -67,6 +67,11 @@ def _name_columns(step, names):
 
 def _read(column):
     """Return the steps from cells to z, between 0 and 1, with nan for gaps."""
+    if any(not isinstance(code, str) for code in column.missing_values):
+        raise ValueError(
+            f"Column {column.name!r} has numbers among its 'missing_values', which no step of "
+            "scikit-learn makes gaps; write NaN for them in the table, and leave them out of the schema."
+        )
     transform = TRANSFORMS[column.transform]
     low, high = transform(column.low), transform(column.high)
     steps = [known_columns(1), _fit(as_float64(gaps=column.missing)), between(column.low, column.high)]
@@ -183,23 +188,20 @@ def spellings(column):
         cases = product(*({letter.lower(), letter.upper()} for letter in text))
         known.update(dict.fromkeys(map("".join, cases)))
     known.update(dict.fromkeys(WRITTEN_GAPS))
-    known = dict.fromkeys(sorted(known), len(column.levels) - 1 if column.missing else other)
-    for i, category in enumerate(column.categories):
-        number = as_number(category)
-        if number is not None and number == number:
-            written = {str(number), *([str(int(number))] if number.is_integer() else [])}
-            truths = [truth for truth, value in TRUTHS.items() if value == number]
-            written |= {f(truth) for truth in truths for f in (str.lower, str.upper, str.title)}
-            known.update(dict.fromkeys(sorted(written | ({"-0.0"} if number == 0 else set())), i))
-    for i, category in enumerate(column.categories):
-        if not isinstance(category, str):
-            continue
-        if category.strip() in WRITTEN_GAPS:
-            raise ValueError(
-                f"Column {column.name!r} has the category {category!r}, which scikit-learn and ONNX "
-                "cannot tell from a missing cell; call it something else in table and schema."
-            )
-        known[category.strip()] = i
+    gap = len(column.levels) - 1 if column.missing else other
+    known = dict.fromkeys(sorted(known), gap)
+    texts, numbers = column.spellings()
+    for number, i in numbers.items():
+        written = {str(number), *([str(int(number))] if number.is_integer() else [])}
+        truths = [truth for truth, value in TRUTHS.items() if value == number]
+        written |= {f(truth) for truth in truths for f in (str.lower, str.upper, str.title)}
+        known.update(dict.fromkeys(sorted(written | ({"-0.0"} if number == 0 else set())), i))
+    if unclear := [text for text, i in texts.items() if text in WRITTEN_GAPS and i != GAP]:
+        raise ValueError(
+            f"Column {column.name!r} has the category {unclear[0]!r}, which scikit-learn and ONNX "
+            "cannot tell from a missing cell; call it something else in table and schema."
+        )
+    known = {text: gap if i == GAP else i for text, i in (known | texts).items()}
     return {
         f"{before}{text}{after}": i
         for text, i in known.items()

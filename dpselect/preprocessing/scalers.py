@@ -15,8 +15,8 @@ from ..rows import block_map
 from ..utils.atomic import all_or_nothing
 from ..utils.type_aliases import FloatArray, MatrixLike
 from ..utils.validation import check_choice, size
+from .column_places import column_places
 from .plain_rows import clipping, scaling
-from .table_form import column_places
 
 # twice the difference of two bounds must not overflow float64
 LARGEST_BOUND = float(np.finfo(np.float64).max) / 4

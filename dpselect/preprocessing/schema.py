@@ -6,22 +6,24 @@ Nothing of it may be looked up in the records, so nothing is inferred from them 
 import json
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import Any, Self
 
 import numpy as np
 
 from ..utils.type_aliases import Array, FloatArray, IntArray, PathLike
-from .scalers import LARGEST_BOUND
-from .table_cells import GAP, UNLISTED, CellError, as_number, read_codes, read_numbers
+from .dates import as_days, read_dates
+from .entry_values import far_apart, is_number, listed, read_flag, read_missing, refuse_others
+from .number_scale import INVERSES, TRANSFORMS, NumberScale
+from .spellings import known_spellings, meanings
+from .table_cells import GAP, UNLISTED, CellError, read_codes, read_numbers
 
-TRANSFORMS = {None: np.positive, "log1p": np.log1p, "arcsinh": np.arcsinh}
-INVERSES = {None: np.positive, "log1p": np.expm1, "arcsinh": np.sinh}
 INSTEAD = (
     "write for each column two numbers (low, high), a list of all its categories, or a dict with "
-    "'bounds' (and 'transform', 'periodic', 'missing', 'fill', 'unit') or 'categories' (and 'missing', "
-    "'unknown')"
+    "'bounds' or 'date' (and 'transform', 'periodic', 'missing', 'missing_values', 'fill', 'unit') or "
+    "'categories' (and 'missing', 'missing_values', 'unknown')"
 )
 
 
@@ -44,6 +46,10 @@ class NumberColumn:
         For plots.
     periodic : bool
         Whether `high` is the same point as `low`.
+    missing_values : tuple of str or float
+        Cells that mean a gap, beside the usual ones.
+    dates : tuple of (str, str or None), default=None
+        The date that is day 0, and the form of texts, if cells are dates.
     """
 
     name: Any
@@ -54,6 +60,8 @@ class NumberColumn:
     fill: float | None = None
     unit: str | None = None
     periodic: bool = False
+    missing_values: tuple[str | float, ...] = ()
+    dates: tuple[str, str | None] | None = None
 
     def read(self, values: Any) -> FloatArray:
         """Return cells, transformed, on a scale from 0 at `low` to 1 at `high`; nan for gaps."""
@@ -63,13 +71,24 @@ class NumberColumn:
 
     def numbers(self, values: Any) -> FloatArray:
         """Return cells as numbers, NaN for gaps, or refuse values that no record can have."""
-        x = read_numbers(values, self.name)
+        x = self.without_codes(self.parsed(values))
         if not self.missing and np.isnan(x).any():
             raise CellError(
                 f"Column {self.name!r} of X has missing values (NaN), and the schema says that no "
                 "record lacks it; write 'missing': True in the schema."
             )
         return x
+
+    def parsed(self, values: Any) -> FloatArray:
+        """Return cells as numbers, NaN for gaps that are no numbers, or refuse other texts."""
+        texts = {value.strip().lower() for value in self.missing_values if isinstance(value, str)}
+        values = values if self.dates is None else as_days(values, *self.dates)
+        return read_numbers(values, self.name, texts)
+
+    def without_codes(self, x: FloatArray) -> FloatArray:
+        """Return numbers with NaN for those that mean a gap."""
+        codes = [value for value in self.missing_values if not isinstance(value, str)]
+        return np.where(np.isin(x, codes), np.nan, x) if codes else x
 
     def values(self, n: int) -> FloatArray:
         """Return n numbers from `low` to `high`, evenly on the scale of `read`, and nan for gaps."""
@@ -87,38 +106,15 @@ class NumberColumn:
             "transform": self.transform,
             "periodic": self.periodic or None,
             "missing": self.missing or None,
+            "missing_values": list(self.missing_values) or None,
             "fill": self.fill,
             "unit": self.unit,
         }
+        if self.dates is not None:
+            first, form = self.dates
+            last = date.fromisoformat(first) + timedelta(days=self.high)
+            said = {"date": [first, str(last)], "format": form} | {**said, "bounds": None}
         return {key: value for key, value in said.items() if value is not None}
-
-
-class NumberScale:
-    """The scaling of several columns of numbers to [0, 1], all at once."""
-
-    def __init__(self, columns):
-        self.columns = columns
-        ends = [(c.low, c.high, *map(TRANSFORMS[c.transform], (c.low, c.high))) for c in columns]
-        self.low, self.high, self.start, end = np.array(ends, dtype=np.float64).T[:, :, np.newaxis]
-        self.span = end - self.start
-        self.linear = all(column.transform is None for column in columns)
-
-    def check(self, x):
-        """Refuse numbers of shape (p, b) that no record can have."""
-        for j in np.flatnonzero(~np.isfinite(x).all(axis=1)):
-            self.columns[j].numbers(x[j])
-
-    def apply(self, x):
-        """Scale numbers of shape (p, b) in place."""
-        np.clip(x, self.low, self.high, out=x)
-        for column, clipped in zip(self.columns, x):
-            if column.transform is not None:
-                TRANSFORMS[column.transform](clipped, out=clipped)
-        x -= self.start
-        x /= self.span
-        if not self.linear:
-            # clip again: numpy functions of arrays and of scalars may differ in the last bits
-            np.clip(x, 0.0, 1.0, out=x)
 
 
 @dataclass(frozen=True)
@@ -131,12 +127,15 @@ class CategoryColumn:
     categories : tuple of str, float, int or bool
     missing, unknown : bool
         Whether a gap, and any other value, is a category of its own.
+    missing_values : tuple of str or float
+        Cells that mean a gap, beside the usual ones.
     """
 
     name: Any
     categories: tuple[Any, ...]
     missing: bool = False
     unknown: bool = False
+    missing_values: tuple[str | float, ...] = ()
 
     @property
     def levels(self) -> tuple[Any, ...]:
@@ -146,7 +145,7 @@ class CategoryColumn:
 
     def read(self, values: Any) -> IntArray:
         """Return the indices of cells among the levels, -1 for others."""
-        codes = read_codes(values, self.name, *map(dict, _meanings(self.categories)))
+        codes = read_codes(values, self.name, *known_spellings(self.categories, self.missing_values))
         other = self.levels.index("<unknown>") if self.unknown else -1
         codes[codes == GAP] = len(self.levels) - 1 if self.missing else other
         codes[codes == UNLISTED] = other
@@ -157,17 +156,34 @@ class CategoryColumn:
         more = [*(["<unknown>"] if self.unknown else []), *([None] if self.missing else [])]
         return np.array([*self.categories, *more, None], dtype=object)[:-1]
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a number can be one of the categories."""
+        return any(place >= 0 for place in self.spellings()[1].values())
+
+    def check_numbers(self, x: FloatArray) -> None:
+        """Refuse a column that holds numbers, of which none can be a category, unless all are gaps."""
+        if not self.has_numbers and not np.isnan(x).all():
+            raise CellError(
+                f"Column {self.name!r} of X holds numbers or booleans, and the schema lists texts "
+                "alone, so no cell can be one of them; write the categories of the table, such as "
+                '[False, True] or ["0", "1"].'
+            )
+
+    def spellings(self) -> tuple[dict[str, int], dict[float, int]]:
+        """Return the index of each text, and of each number, that is a category; GAP of a gap."""
+        texts, numbers = known_spellings(self.categories, self.missing_values)
+        return dict(texts), dict(numbers)
+
     def entry(self) -> dict[str, Any]:
         """Return the schema entry of the column."""
-        said = {"categories": list(self.categories), "missing": self.missing, "unknown": self.unknown}
+        said = {
+            "categories": list(self.categories),
+            "missing": self.missing,
+            "missing_values": list(self.missing_values) or False,
+            "unknown": self.unknown,
+        }
         return {key: value for key, value in said.items() if value is not False}
-
-
-def _meanings(categories):
-    """Return pairs (text, index) and (number, index) of categories; a text may also be a number."""
-    texts = [(value.strip(), i) for i, value in enumerate(categories) if isinstance(value, str)]
-    numbers = [(as_number(value), i) for i, value in enumerate(categories)]
-    return texts, [(number, i) for number, i in numbers if number is not None and number == number]
 
 
 @dataclass(frozen=True)
@@ -185,7 +201,12 @@ class PublicSchema:
       point as the lower one, as of hours between 0 and 24, ``"missing": True`` if a record may lack it,
       ``"fill"``: the number that a missing one counts as, and ``"unit"``: a text for plots;
     - ``{"categories": [...]}``, and if you like ``"missing": True`` and ``"unknown": True``: gaps, and
-      all that is not listed, are categories of their own.
+      all that is not listed, are categories of their own;
+    - ``{"date": ["2015-01-01", "2026-12-31"]}``, the first and the last date: the column is one of
+      numbers, the days since the first. ``"format": "%d.%m.%Y"`` says how texts are written, if not as
+      ISO 8601; a cell that is a number is a number of days. All else as with bounds;
+    - either with ``"missing_values": [-9, "refused"]``, which says how else a gap is written, as one
+      may that is so declared, beside None, nan and the texts that ``pandas.read_csv`` takes for gaps.
 
     Parameters
     ----------
@@ -213,9 +234,10 @@ class PublicSchema:
     Traceback (most recent call last):
     ...
     ValueError: The schema does not say what is public of column 'age' (its bounds are not two finite \
-numbers low < high), of column 'job' (it has categories that mean the same, as 1 and "1" do); write for \
-each column two numbers (low, high), a list of all its categories, or a dict with 'bounds' (and \
-'transform', 'periodic', 'missing', 'fill', 'unit') or 'categories' (and 'missing', 'unknown').
+numbers low < high), of column 'job' (it has categories that mean the same, as 1 and "1" do); write \
+for each column two numbers (low, high), a list of all its categories, or a dict with 'bounds' or \
+'date' (and 'transform', 'periodic', 'missing', 'missing_values', 'fill', 'unit') or 'categories' \
+(and 'missing', 'missing_values', 'unknown').
     """
 
     columns: Mapping[Any, Any]
@@ -251,13 +273,16 @@ each column two numbers (low, high), a list of all its categories, or a dict wit
             return dict(found)
 
         try:
-            with open(path, encoding="utf-8-sig") as stream:
-                columns = json.load(stream, object_pairs_hook=pairs)
+            with open(path, "rb") as stream:
+                # of bytes json finds the encoding: UTF-8 or, as some shells write, UTF-16
+                columns = json.loads(stream.read(), object_pairs_hook=pairs)
         except OSError as error:
             wrong = f"cannot be read ({error.strerror})"
         except json.JSONDecodeError as error:
             wrong = f"is not valid JSON (line {error.lineno})"
-        except (ValueError, RecursionError):  # not UTF-8, too many digits, or nested too deeply
+        except UnicodeDecodeError:
+            wrong = "is not UTF-8 text"
+        except (ValueError, RecursionError):  # too many digits, or nested too deeply
             wrong = "is not valid JSON"
         else:
             return cls(_checked(columns, twice))
@@ -272,42 +297,6 @@ each column two numbers (low, high), a list of all its categories, or a dict wit
             Of which a schema can be made again.
         """
         return {name: column.entry() for name, column in self.columns.items()}
-
-
-def schema_template(columns: Iterable[str]) -> dict[str, None]:
-    """Return a schema to fill in, from the header of a table.
-
-    Parameters
-    ----------
-    columns : iterable of str
-        Names of the columns, such as ``frame.columns``.
-
-    Returns
-    -------
-    dict
-        From each name to None, in whose place you write bounds or categories: see
-        :class:`PublicSchema`.
-
-    Raises
-    ------
-    ValueError
-        If a name comes twice.
-
-    Examples
-    --------
-    >>> import json
-    >>> from dpselect.preprocessing import schema_template
-    >>> print(json.dumps(schema_template(["age", "job"])))
-    {"age": null, "job": null}
-    """
-    names = list(columns)
-    template = dict.fromkeys(names)
-    if isinstance(columns, str) or len(template) < len(names):
-        raise ValueError(
-            f"columns={names!r} are not different names, so two columns would share one entry; write a "
-            "list with one name for each column."
-        )
-    return template
 
 
 def _checked(columns, twice=()):
@@ -339,6 +328,10 @@ def _column(name, entry, wrong):
         return replace(entry, name=name)
     if not isinstance(entry, Mapping):
         entry = _long(entry, wrong)
+    if "date" in entry and not {"bounds", "categories"} & set(entry):
+        days, dates = read_dates(dict(entry), wrong)
+        column = _number_column(name, days, wrong)
+        return column and replace(column, dates=dates)
     if "bounds" in entry and "categories" not in entry:
         return _number_column(name, dict(entry), wrong)
     if "categories" in entry and "bounds" not in entry:
@@ -363,9 +356,9 @@ def _long(entry, wrong):
             "it is a text; turn dates into days with bounds, and give texts a HashingVectorizer beside "
             "the TableEncoder"
         )
-    elif not _listed(entry):
+    elif not listed(entry):
         wrong.append("it is neither bounds nor a list of categories")
-    elif all(isinstance(value, (str, bool)) for value in _listed(entry)):
+    elif all(isinstance(value, (str, bool)) for value in listed(entry)):
         return {"categories": entry}
     elif len(entry) != 2 and all(isinstance(value, numbers.Real) for value in entry):
         wrong.append("it lists numbers that are not two bounds, and categories are written as texts")
@@ -375,76 +368,53 @@ def _long(entry, wrong):
 
 
 def _number_column(name, entry, wrong):
-    given = _listed(entry.pop("bounds"))
-    bounds = [float(end) for end in given if _is_number(end)] if len(given) == 2 else []
+    given = listed(entry.pop("bounds"))
+    bounds = [float(end) for end in given if is_number(end)] if len(given) == 2 else []
     transform = entry.pop("transform", None)
     if not isinstance(transform, str | None) or transform not in TRANSFORMS:
         wrong.append(f"its transform is not one of {[*TRANSFORMS]}")
         transform = None
     if transform == "log1p" and bounds and min(bounds) <= -1:
         wrong.append("log1p has no value at -1 or less; arcsinh has")
-    elif len(bounds) != 2 or not _far_apart(*bounds, TRANSFORMS[transform]):
+    elif len(bounds) != 2 or not far_apart(*bounds, TRANSFORMS[transform]):
         dates = any(isinstance(end, str) or hasattr(end, "year") for end in given)
         wrong.append(
             "its bounds are not two finite numbers low < high"
             + (", and of dates these are the days since a public one" if dates else "")
         )
-    periodic = _flag(entry, "periodic", wrong)
+    periodic = read_flag(entry, "periodic", wrong)
     if periodic and transform is not None:
         wrong.append("it is periodic and has a transform, after which periods are of unequal length")
-    missing, fill = _flag(entry, "missing", wrong), entry.pop("fill", None)
+    missing, codes = read_missing(entry, wrong)
+    fill = entry.pop("fill", None)
     if fill is not None and not missing:
         wrong.append("it has a fill, and no 'missing': True")
     if fill is not None:
-        fill = float(fill) if _is_number(fill) else np.inf
+        fill = float(fill) if is_number(fill) else np.inf
         if len(bounds) == 2 and not bounds[0] <= fill <= bounds[1]:
             wrong.append("its fill is no number between the bounds")
     unit = entry.pop("unit", None)
     if not isinstance(unit, str | None):
         wrong.append("its unit is no text")
-    _nothing_else(entry, wrong)
-    return None if wrong else NumberColumn(name, *bounds, transform, missing, fill, unit, periodic)
+    refuse_others(entry, wrong)
+    if wrong:
+        return None
+    return NumberColumn(name, *bounds, transform, missing, fill, unit, periodic, codes)
 
 
 def _category_column(name, entry, wrong):
-    known = _listed(entry.pop("categories"))
-    if not all(isinstance(value, (str, bool)) or _is_number(value) for value in known):
+    known = listed(entry.pop("categories"))
+    if not all(isinstance(value, (str, bool)) or is_number(value) for value in known):
         wrong.append("its categories are not texts or finite numbers")
         known = []
-    elif any(len(dict(pairs)) < len(pairs) for pairs in _meanings(known)):
+    elif any(len(dict(pairs)) < len(pairs) for pairs in meanings(known)):
         wrong.append('it has categories that mean the same, as 1 and "1" do')
-    column = CategoryColumn(
-        name, tuple(known), _flag(entry, "missing", wrong), _flag(entry, "unknown", wrong)
-    )
+    missing, codes = read_missing(entry, wrong)
+    column = CategoryColumn(name, tuple(known), missing, read_flag(entry, "unknown", wrong), codes)
+    texts, numbers = map(dict, meanings(known))
+    if any(code in numbers or str(code).strip() in texts for code in codes):
+        wrong.append("its 'missing_values' are among its categories")
     if len(column.levels) < 2 and not wrong:
         wrong.append("it has fewer than two categories, so it tells nothing")
-    _nothing_else(entry, wrong)
+    refuse_others(entry, wrong)
     return column
-
-
-def _listed(values):
-    """Return the values of a list as Python types; an empty list for other values."""
-    if not isinstance(values, (list, tuple, np.ndarray)) or getattr(values, "ndim", 1) != 1:
-        return []
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _is_number(value):
-    known = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return known and bool(abs(value) <= LARGEST_BOUND)
-
-
-def _far_apart(low, high, transform):
-    return low < high and bool(transform(low) < transform(high))
-
-
-def _flag(entry, key, wrong):
-    value = entry.pop(key, False)
-    if not isinstance(value, (bool, np.bool_)):
-        wrong.append(f"its {key!r} is neither True nor False")
-    return bool(value)
-
-
-def _nothing_else(entry, wrong):
-    if entry:
-        wrong.append(f"it has {' and '.join(map(repr, entry))}, which means nothing there")

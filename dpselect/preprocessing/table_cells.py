@@ -10,8 +10,12 @@ import numpy as np
 
 from .table_form import NUMERIC_TYPES, is_gap
 
-# texts that mean a gap, in lower case
-MISSING_TEXTS = ("", "?", "na", "nan", "<na>")
+# texts that mean a gap, in lower case: those of pandas.read_csv, and three of other programs
+MISSING_TEXTS = (
+    *("", "na", "<na>", "n/a", "#n/a", "#n/a n/a", "#na", "nan", "-nan", "none", "null"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    *("?", "-", "."),
+)
 TRUTHS = {"true": 1.0, "false": 0.0}
 # codes of cells that are not in a category
 GAP, UNLISTED, STRANGE = -1, -2, -3
@@ -42,15 +46,18 @@ def _converted(value):
         return None
 
 
-def read_numbers(values, name):
-    """Return cells as float64, NaN for gaps; refuse non-numbers and infinity without quoting them."""
+def read_numbers(values, name, gaps=()):
+    """Return cells as float64, NaN for gaps; refuse non-numbers and infinity without quoting them.
+
+    `gaps` are further texts that mean a gap, in lower case.
+    """
     if values.dtype != np.float64:
-        cells = [as_number(value) for value in values]
+        cells = [math.nan if gaps and _is_one(value, gaps) else as_number(value) for value in values]
         if None in cells:
             raise CellError(
                 f"Column {name!r} of X holds something that is no number, and the schema has bounds for "
                 "it; write numbers (of a date the days since a public one), and None or nan for a gap, "
-                "or its categories in the schema."
+                "or in the schema its categories, or how else a gap is written, as 'missing_values'."
             )
         values = np.array(cells, dtype=np.float64)
     if np.isinf(values).any():
@@ -59,6 +66,10 @@ def read_numbers(values, name):
             "missing, or write a number."
         )
     return values
+
+
+def _is_one(value, texts):
+    return isinstance(value, str) and value.strip().lower() in texts
 
 
 def read_codes(values, name, texts, numbers):

@@ -28,11 +28,12 @@ from ..utils.atomic import all_or_nothing
 from ..utils.parameters import keep_params
 from ..utils.type_aliases import Array, MatrixLike
 from ..utils.validation import check_choice, unquoted
+from .column_places import column_places
 from .encoder_checks import check_parameters
 from .plain_tables import plain_encoder
 from .schema import PublicSchema
 from .table_encoding import TableEncoding
-from .table_form import as_array, column_places, list_columns
+from .table_form import as_array, list_columns
 from .table_terms import TableTerms, total_lengths
 
 # key for all columns, which no column has as its name
@@ -101,6 +102,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Seed of the random features: a public number.
     sparse_output : bool, default=False
         Whether rows in memory are encoded as a CSR matrix, for "onehot" with many categories.
+    handle_unknown : {"ignore", "error"}, default="ignore"
+        Whether a category that the schema does not list, or a gap that it does not declare, is 0 in all
+        columns of its code, or refused. Whether a table is refused tells of its records, so "error" is
+        for whoever holds them. An export ignores them.
 
     Attributes
     ----------
@@ -129,10 +134,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     Cells mean the same however they are stored: 1, 1.0, True and "1" are one category, and
-    text that reads as a number is one. None, nan, NA and the texts "", "?", "NA" and "nan" (unless
-    listed as categories) are gaps. A missing number is its `fill` and 1 in a column of its own;
-    without a fill its other features are 0. A missing category is a level of its own if the schema
-    says so, and else like one that is not listed.
+    text that reads as a number is one. A category that a table spells in capitals or in another Unicode
+    form ("Nurse" for "nurse") is the listed one, unless that could be two. A column of numbers or
+    booleans is refused where the schema lists texts alone. None, nan, NA and the texts that
+    ``pandas.read_csv`` takes for gaps, "?", "-" and "." (unless listed as categories) are gaps. A
+    missing number is its `fill` and 1 in a column of its own; without a fill its other features are 0. A
+    missing category is a level of its own if the schema says so, and else like one that is not listed.
 
     "auto" divides `n_epsilon` by the mean length of the noise of a linear model of the rows, in units of
     their :meth:`typical_norm`: at most the number of columns. With `n_mu` it is `n_mu` over the root of
@@ -179,6 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         gamma: float = 1.0,
         random_state: int = 0,
         sparse_output: bool = False,
+        handle_unknown: Literal["ignore", "error"] = "ignore",
     ) -> None:
         self.schema = schema
         self.expansion = expansion
@@ -193,6 +201,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.gamma = gamma
         self.random_state = random_state
         self.sparse_output = sparse_output
+        self.handle_unknown = handle_unknown
 
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the parameters, and find the columns of the schema in X.
@@ -341,6 +350,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
         return total_lengths(self._made(self.public_schema()).terms)
 
+    def declared(self, names: Any, n_columns: int) -> list[Any] | None:
+        """Return the schema of each column of a table by position, or None if it has other columns.
+
+        Parameters
+        ----------
+        names : list of str or None
+            Of the columns, if they have any.
+        n_columns : int
+
+        Returns
+        -------
+        list of NumberColumn or CategoryColumn, or None
+        """
+        known = self._given_schema().columns
+        if EVERY in known:
+            return [known[EVERY]] * n_columns
+        if names is None:
+            return list(known.values()) if len(known) == n_columns else None
+        fits = len(names) == n_columns and set(names) == set(known) and len(names) == len(known)
+        return [known[name] for name in names] if fits else None
+
     def _made(self, schema):
         check_parameters(self, schema)
         return TableTerms.of(self, schema)
@@ -394,7 +424,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _encoding(self, X):
         columns = list_columns(X)
         known = self.schema_.columns
-        return TableEncoding(self.terms_, {n: columns[j] for n, j in zip(known, self._places)}, known)
+        columns = {name: columns[j] for name, j in zip(known, self._places)}
+        strict = getattr(self, "handle_unknown", "ignore") == "error"  # older models have none
+        return TableEncoding(self.terms_, columns, known, strict)
 
     def _n_outputs(self):
         return self.terms_[-1].outputs.stop

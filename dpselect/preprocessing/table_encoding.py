@@ -7,7 +7,9 @@ from scipy import sparse
 
 from ..rows import is_arrow
 from .arrow_columns import arrow_view, holds_numbers
-from .schema import NumberColumn, NumberScale
+from .number_scale import NumberScale
+from .schema import NumberColumn
+from .table_cells import CellError
 from .table_form import distinct_cells, plain_values
 from .terms import NumberTerm, NumberTerms
 
@@ -25,14 +27,17 @@ class TableEncoding:
         From names to columns of the table.
     known : dict
         From names to what the schema says of them.
+    strict : bool, default=False
+        Whether categories that are not listed are refused.
     """
 
-    def __init__(self, terms, columns, known):
+    def __init__(self, terms, columns, known, strict=False):
         self.n_records = len(next(iter(columns.values())))
         numbers = [name for name, column in known.items() if isinstance(column, NumberColumn)]
         self.numbers = {name: _numbers(known[name], columns[name]) for name in numbers}
         self.codes = {
-            name: _codes(known[name], columns[name]) for name in columns.keys() - self.numbers.keys()
+            name: _codes(known[name], columns[name], strict)
+            for name in columns.keys() - self.numbers.keys()
         }
         self.scale = NumberScale([known[name] for name in numbers]) if numbers else None
         self.terms, self.parts = terms, _parts(terms, {name: j for j, name in enumerate(numbers)})
@@ -111,10 +116,19 @@ def _numbers(known, column):
         return column
 
 
-def _codes(known, column):
+def _codes(known, column, strict):
     """Return the codes of a column of categories; each distinct text is parsed once."""
     distinct, places = distinct_cells(column) or (plain_values(column), slice(None))
-    return known.read(distinct).astype(np.min_scalar_type(-1 - len(known.levels)))[places]
+    if distinct.dtype == np.float64:
+        known.check_numbers(distinct)
+    codes = known.read(distinct)
+    if strict and (codes < 0).any():
+        raise CellError(
+            f"Column {known.name!r} of X holds a value that the schema does not list, or a gap that it "
+            "does not declare, and handle_unknown='error'; list every value that a record may have, or "
+            "write 'unknown': True in the schema."
+        )
+    return codes.astype(np.min_scalar_type(-1 - len(known.levels)))[places]
 
 
 def _is_of_numbers(column):

@@ -9,7 +9,6 @@ record.
 """
 
 import numbers
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -70,10 +69,10 @@ class TableForm:
             return unquoted(X.astype, np.float64)
         if self.container == "documents":
             return _documents(X)
-        columns = _columns(X)
+        columns = table_columns(X)
         if columns is None and TEXT not in self.kinds:
             return np.asarray(X, dtype=np.float64)
-        floats = _frame(X) == "pandas" and all(dtype == np.float64 for dtype in X.dtypes)
+        floats = container_of(X) == "pandas" and all(dtype == np.float64 for dtype in X.dtypes)
         if floats and TEXT not in self.kinds and len(columns) == len(self.kinds):
             return X  # without a copy, for large tables
         if columns is None:
@@ -81,7 +80,7 @@ class TableForm:
         if len(columns) != len(self.kinds):
             raise ValueError("A chunk of X has another number of columns than the first one.")
         names = range(len(columns)) if self.columns is None else list(self.columns)
-        values = [_of_kind(*each, self.gaps) for each in zip(columns, self.kinds, names)]
+        values = [self.cells(*each) for each in zip(range(len(columns)), columns, names)]
         return self._table(values, X)
 
     def dummies(self):
@@ -93,12 +92,26 @@ class TableForm:
         return [
             self._table(
                 [
-                    np.array([value]) if kind == NUMBERS else np.array([DUMMY_TEXT], dtype=object)
-                    for kind in self.kinds
+                    np.array([cell], dtype=np.float64 if kind == NUMBERS else object)
+                    for kind, cell in zip(self.kinds, self.dummy_cells(value))
                 ]
             )
             for value in DUMMY_NUMBERS
         ]
+
+    def dummy_cells(self, number):
+        """Return a cell for each column of a dummy row."""
+        return [number if kind == NUMBERS else DUMMY_TEXT for kind in self.kinds]
+
+    def cells(self, j, column, name):
+        """Return the cells of column j, or refuse those of another kind than the form has."""
+        expected, (kind, values) = self.kinds[j], read_column(column)
+        if kind == expected or (self.gaps and (kind, expected) == (GAPS, NUMBERS)):
+            return values
+        if kind in (NUMBERS, TEXT, None) and all(is_gap(type(v)) or v != v for v in values):
+            # a chunk without values fits any kind
+            return values.astype(object) if expected == TEXT else np.full(len(values), np.nan)
+        raise _refused(name, kind)
 
     def _table(self, values, like=None):
         """Return columns in the container, with the index of `like`."""
@@ -110,7 +123,7 @@ class TableForm:
                 {j: pd.Series(column, dtype=column.dtype) for j, column in enumerate(values)}
             )
             table.columns = self.columns
-            if _frame(like) == "pandas":
+            if container_of(like) == "pandas":
                 table.index = like.index
             return table
         if self.container in ("polars", "arrow"):
@@ -174,13 +187,13 @@ def read_form(X, gaps=False):
         return TableForm("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
     if is_documents(X):
         return TableForm("documents", (TEXT,))
-    columns = _columns(X)
+    columns = table_columns(X)
     if columns is None:
         return TableForm("array", (NUMBERS,) * np.shape(X)[1])
-    frame = _frame(X)
-    labels = None if frame is None else X.column_names if frame == "arrow" else X.columns
-    names = range(len(columns)) if frame is None else list(labels)
-    kinds = [NUMBERS if gaps and kind == GAPS else kind for kind, _ in map(_read, columns)]
+    frame = container_of(X)
+    labels = column_labels(X)
+    names = range(len(columns)) if labels is None else list(labels)
+    kinds = [NUMBERS if gaps and kind == GAPS else kind for kind, _ in map(read_column, columns)]
     if n_rows(X) == 0:
         kinds = [kind or NUMBERS for kind in kinds]
     for name, kind in zip(names, kinds):
@@ -193,12 +206,23 @@ def read_form(X, gaps=False):
         if kind in ("mixed", GAPS):
             raise _refused(name, kind)
         if kind not in (NUMBERS, TEXT):
-            raise ValueError(
-                f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
-                "a private model are fitted for; leave it out of X, or turn it into numbers, each "
-                "record by itself."
-            )
+            raise neither(name)
     return TableForm(frame or "array", tuple(kinds), labels, gaps=gaps)
+
+
+def column_labels(X):
+    """Return the names of the columns of a table as it keeps them, or None."""
+    frame = container_of(X)
+    return None if frame is None else X.column_names if frame == "arrow" else X.columns
+
+
+def neither(name):
+    """Return the error for a column of dates, lists and so on."""
+    return ValueError(
+        f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
+        "a private model are fitted for; leave it out of X, or turn it into numbers, each "
+        "record by itself."
+    )
 
 
 def is_documents(X):
@@ -224,13 +248,13 @@ def list_columns(X):
     """Return the columns of a table in memory; of a sparse matrix, columns of the same kind."""
     if sparse.issparse(X):
         return [np.zeros(1)] * X.shape[1]
-    columns = _columns(X)
+    columns = table_columns(X)
     return list(np.asarray(X).T) if columns is None else columns
 
 
 def column_kind(column):
     """Return the kind of a column, or None if it has no value, or is neither of numbers nor of text."""
-    kind = _read(column)[0]
+    kind = read_column(column)[0]
     return kind if kind in (NUMBERS, TEXT) else None
 
 
@@ -281,17 +305,6 @@ def distinct_cells(column):
     return (np.append(distinct, [np.nan]) if (places < 0).any() else distinct), places
 
 
-def _of_kind(column, expected, name, gaps):
-    """Return the values of a column, or refuse those of another kind."""
-    kind, values = _read(column)
-    if kind == expected or (gaps and (kind, expected) == (GAPS, NUMBERS)):
-        return values
-    if kind in (NUMBERS, TEXT, None) and all(is_gap(type(v)) or v != v for v in values):
-        # a chunk without values fits any kind
-        return values.astype(object) if expected == TEXT else np.full(len(values), np.nan)
-    raise _refused(name, kind)
-
-
 def _refused(name, kind):
     if kind == GAPS:
         return ValueError(
@@ -306,7 +319,7 @@ def _refused(name, kind):
     )
 
 
-def _frame(X):
+def container_of(X):
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return "pandas"
     if library_of(X) == "polars":
@@ -321,9 +334,9 @@ def _frame(X):
     return None
 
 
-def _columns(X):
+def table_columns(X):
     """Return the columns of a table; None for an array or list of numbers."""
-    frame = _frame(X)
+    frame = container_of(X)
     if frame == "pandas":
         return [column for _, column in X.items()]
     if frame == "polars":
@@ -342,13 +355,13 @@ def as_array(X):
     return array
 
 
-def _read(column):
+def read_column(column):
     """Return the kind of a column, None if undetermined, and its values as one-dimensional array."""
     if is_arrow(column) or library_of(column) == "polars":
         return _read_typed(column)
     dtype = column.dtype
     if hasattr(column, "cat") and hasattr(dtype, "categories"):
-        kind, values = _read(dtype.categories.to_series())
+        kind, values = read_column(dtype.categories.to_series())
         if not len(values):
             return None, np.full(len(column), np.nan, dtype=object)
         # the code of a missing value is -1
@@ -410,37 +423,3 @@ def is_gap(kind):
     return kind is type(None) or (
         kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
     )
-
-
-def column_places(known, names, n_columns, what, read=None):
-    """Return the positions in a table of the columns that a parameter `what` lists, by name or in order.
-
-    `names` are those of the table, or None; then columns are known in their order. Known columns that
-    are not in `read`, a dict, are ignored.
-    """
-    read = known if read is None else read
-    if names is None:
-        if len(known) != n_columns:
-            raise ValueError(
-                f"{what} says what is public of {len(known)} columns, and X has {n_columns} without "
-                "names; give a dataframe, or write one entry for each column, in their order."
-            )
-        return [place for place, name in enumerate(known) if name in read]
-    names = list(names)
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise ValueError(
-            f"X has several columns of each of the names {twice}, and {what} cannot say what is public "
-            "of which; give each column a name of its own, or leave out all but one."
-        )
-    extra = [name for name in names if name not in known]
-    lacking = [name for name in read if name not in names]
-    if extra or lacking:
-        said = [f"says nothing of columns {extra} of X"] if extra else []
-        said += [f"has columns {lacking} that X lacks"] if lacking else []
-        only = f"give X[list({what})] (of an Arrow table X.select(list({what}))), or describe them"
-        raise ValueError(
-            f"{what} {' and '.join(said)}, and what is not known beforehand cannot be encoded; "
-            f"{'write the same names in both' if lacking else only}."
-        )
-    return [names.index(name) for name in read]

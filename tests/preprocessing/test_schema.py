@@ -122,7 +122,8 @@ def test_all_mistakes_at_once():
     "text, said",
     [
         ("{", r"is not valid JSON \(line 1\)"),
-        (b"\xff\xfe", "is not valid JSON,"),
+        (b"\xff\xfe", r"is not valid JSON \(line 1\)"),  # the mark of UTF-16, and nothing else
+        (b"\xff{}", "is not UTF-8 text,"),
         ("[1]", "no JSON object"),
         ("{}", "is empty"),
         ('{"a": [0, 1], "a ": [1, 0]}', r"of 'a' \(it is there twice\), of column 'a' \(its bounds"),

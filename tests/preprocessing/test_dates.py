@@ -1,0 +1,109 @@
+"""A column of dates is the days since a public one, however it is stored."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect._command_line.table_files import read_table
+from dpselect.preprocessing import PublicSchema, TableEncoder, dates, tabular_pipeline
+
+SCHEMA = {"day": {"date": ["2015-01-01", "2015-12-31"], "missing": True}}
+DAYS = [0.0, 59.0, np.nan, 364.0]
+DATES = [datetime.date(2015, 1, 1), datetime.date(2015, 3, 1), None, datetime.date(2015, 12, 31)]
+TIMES = pd.Series(pd.to_datetime(DATES))
+
+STORED = {
+    "texts": pd.DataFrame({"day": ["2015-01-01", " 2015-03-01", "NA", "2015-12-31 10:30"]}),
+    "compact texts": pd.DataFrame({"day": ["20150101", "20150301", "", "20151231"]}),
+    "dates": pd.DataFrame({"day": DATES}),
+    "times": pd.DataFrame({"day": TIMES}),
+    "times of a zone": pd.DataFrame({"day": TIMES.dt.tz_localize("UTC")}),
+    "categories": pd.DataFrame({"day": TIMES.astype("category")}),
+    "days": pd.DataFrame({"day": DAYS}),
+    "days as texts": pd.DataFrame({"day": ["0", "59", "?", "364"]}),
+    "polars": pl.DataFrame({"day": DATES}),
+    "times of polars": pl.from_pandas(pd.DataFrame({"day": TIMES})),
+    "arrow": pa.table({"day": DATES}),
+    "times of numpy": np.array(TIMES.to_numpy()[:, np.newaxis], dtype=object),
+}
+
+
+def check(stored):
+    X = STORED[stored]
+    found = TableEncoder(SCHEMA, expansion="linear").fit_transform(X)
+    expected = TableEncoder(SCHEMA, expansion="linear").fit_transform(STORED["days"])
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_dates(stored):
+    check(stored)
+
+
+def test_a_day_too_many_is_seen(monkeypatch):
+    parsed = dates._parsed
+    monkeypatch.setattr(dates, "_parsed", lambda *args: parsed(*args[:-1], args[-1] - 1))
+    with pytest.raises(AssertionError):
+        check("texts")
+
+
+@pytest.mark.parametrize("stored", ["texts", "times", "polars", "dates"])
+def test_a_search_reads_dates(stored):
+    X = STORED[stored]
+    X = pl.concat([X] * 50) if stored == "polars" else pd.concat([X] * 50, ignore_index=True)
+    model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=["no", "yes"]))
+    search = StabilityGridSearchCV(model, {}).fit(X, np.array(["no", "yes"] * 100))
+    assert search.privacy_.epsilon == 1 and search.predict(X).shape == (200,)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "form, write", [(None, "%Y-%m-%d"), ("%d.%m.%Y", "%d.%m.%Y"), ("%m/%d/%y",) * 2]
+)
+def test_files(tmp_path, ending, form, write):
+    entry = SCHEMA["day"] | ({} if form is None else {"format": form})
+    texts = [None if day is None else day.strftime(write) for day in DATES] * 2
+    path = tmp_path / f"d{ending}"
+    frame = pd.DataFrame({"day": texts, "id": range(8)})
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    columns = dict(PublicSchema({"day": entry}).columns)
+    found = read_table(str(path), columns, drop=["id"])["day"].to_numpy()
+    np.testing.assert_array_equal(found, DAYS * 2)
+
+
+def test_times_in_parquet(tmp_path):
+    pd.DataFrame({"day": [*TIMES, *TIMES]}).to_parquet(tmp_path / "d.parquet")
+    found = read_table(str(tmp_path / "d.parquet"), dict(PublicSchema(SCHEMA).columns))["day"]
+    np.testing.assert_array_equal(found, DAYS * 2)
+
+
+def test_entries():
+    schema = PublicSchema({"day": SCHEMA["day"] | {"format": "%d.%m.%Y", "fill": 3}})
+    assert schema.to_dict()["day"]["date"] == SCHEMA["day"]["date"]
+    assert PublicSchema(schema.to_dict()) == schema
+    assert schema.columns["day"].unit == "days since 2015-01-01" and schema.columns["day"].high == 364
+
+
+@pytest.mark.parametrize("entry, says", [
+    ({"date": ["2015"]}, "is not the first and the last one"),
+    ({"date": "2015-01-01"}, "is not the first and the last one"),
+    ({"date": ["2015-01-01", "2015-02-30"]}, "is not the first and the last one"),
+    ({"date": [0, 1]}, "is not the first and the last one"),
+    ({"date": ["2015-01-01", "2015-01-01"]}, "is not before its last one"),
+    ({"date": ["2015-01-01", "2016-01-01"], "format": 3}, "its 'format' is no text"),
+    ({"date": ["2015-01-01", "2016-01-01"], "bounds": [0, 1]}, "which means nothing there"),
+])  # fmt: skip
+def test_entries_that_are_none(entry, says):
+    with pytest.raises(ValueError, match=says):
+        PublicSchema({"day": entry})
+
+
+def test_other_texts_are_refused_without_quoting_them():
+    with pytest.raises(ValueError, match="'day' of X holds something that is no number") as caught:
+        TableEncoder(SCHEMA).fit_transform(pd.DataFrame({"day": ["2015-01-01", "9 Thermidor"]}))
+    assert "Thermidor" not in str(caught.value)
