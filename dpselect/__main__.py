@@ -76,8 +76,10 @@ def main(argv=None):
 
 def run():
     """Run the command as a process of its own."""
-    # a name that the terminal cannot show must not lose a release that has been paid for
-    sys.stdout.reconfigure(errors="backslashreplace")
+    # a name that the terminal cannot show must not lose a release that has been paid for; a file or
+    # another program gets UTF-8, which has all letters
+    encoding = None if sys.stdout.isatty() else "utf-8"
+    sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
     sys.exit(main())
 
 

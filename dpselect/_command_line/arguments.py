@@ -1,12 +1,12 @@
 """The arguments of the command, all checked before any file is read."""
 
 import argparse
-import math
 from importlib.metadata import version
 
 from ..accounting.filters import COMPOSITIONS
 from .file_names import refuse_shared_files
-from .messages import CommandError, name_of, printable
+from .messages import CommandError, printable
+from .option_values import CHECKS
 
 DESCRIPTION = (
     "From a table of sensitive records to a model that can be handed over, under one stated privacy "
@@ -24,8 +24,6 @@ SCHEMA_HELP = (
     '{"bounds": [0, 1e6], "transform": "log1p", "missing": true}}; never looked up in the records'
 )
 TASKS = ("classification", "regression", "counts", "density")
-# far outside what makes sense, and far inside what float64 computes without overflow
-SMALLEST, LARGEST = 1e-6, 1e6
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,12 +66,9 @@ def _checked(arguments):
         if getattr(arguments, name, None) is not None:
             setattr(arguments, name, check(f"--{name.replace('_', '-')}", getattr(arguments, name)))
     if arguments.command in ("fit", "plan"):
-        if arguments.target is None and arguments.task != "density":
-            raise CommandError("--target is missing; it names the column to predict.")
-        if arguments.target is not None and arguments.task == "density":
-            raise CommandError("--target means nothing for a density; leave it out.")
-        if arguments.bins is not None and arguments.task != "density":
-            raise CommandError("--bins means nothing without --task density; leave it out.")
+        _check_task(arguments)
+    if getattr(arguments, "positive", None) is not None and arguments.threshold is None:
+        raise CommandError("--positive means nothing without --threshold; leave it out, or give both.")
     if getattr(arguments, "probabilities", False) and arguments.threshold is not None:
         raise CommandError("--threshold decides, and --probabilities does not; leave one out.")
     if getattr(arguments, "composition", None) == "renyi" and not arguments.delta:
@@ -83,8 +78,33 @@ def _checked(arguments):
         )
     if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
         raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
+    _check_marks(arguments)
     refuse_shared_files(arguments)
     return arguments
+
+
+def _check_task(arguments):
+    if arguments.target is None and arguments.task != "density":
+        raise CommandError("--target is missing; it names the column to predict.")
+    if arguments.target is not None and arguments.task == "density":
+        raise CommandError("--target means nothing for a density; leave it out.")
+    if arguments.bins is not None and arguments.task != "density":
+        raise CommandError("--bins means nothing without --task density; leave it out.")
+    if (arguments.weights is None) != (arguments.max_weight is None):
+        raise CommandError(
+            "--weights and --max-weight go together, because without a bound one record could count "
+            "for any number; give both, or leave both out."
+        )
+
+
+def _check_marks(arguments):
+    marks = [getattr(arguments, name, None) for name in ("decimal", "thousands", "separator")]
+    marks[0] = marks[0] or "."
+    if len(set(filter(None, marks))) < len(list(filter(None, marks))):
+        raise CommandError(
+            "--decimal, --thousands and --separator must be different marks; without --decimal that is "
+            "a point."
+        )
 
 
 def _fit(parser):
@@ -154,6 +174,42 @@ def _task(parser):
         "model is and do not train it, such as 0.2; the same privacy loss covers both",
     )
     parser.add_argument(
+        "--delta",
+        metavar="D",
+        help="chance with which the promise may fail, such as 1e-6, for less noise; default: 0",
+    )
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="COL",
+        help="columns that a prediction reads, or first, for a schema in the order of importance: as "
+        "many as the records can support; default: all of the schema",
+    )
+    parser.add_argument(
+        "--pairs",
+        nargs="+",
+        action="append",
+        metavar="COL",
+        help="two columns with an interaction, such as --pairs hour weekday; once for each pair, or "
+        "--pairs auto",
+    )
+    parser.add_argument(
+        "--class-weight",
+        nargs="+",
+        metavar="LABEL=W",
+        help="how often a record of a label counts, such as ill=5; 1 for others",
+    )
+    parser.add_argument(
+        "--weights",
+        metavar="COL",
+        help="column that says how often a record counts; takes --max-weight",
+    )
+    parser.add_argument(
+        "--max-weight",
+        metavar="W",
+        help="to which weights are clipped: a public number that few exceed",
+    )
+    parser.add_argument(
         "--bins",
         nargs="+",
         metavar="K",
@@ -195,9 +251,13 @@ def _predict(parser):
     parser.add_argument(
         "--threshold",
         metavar="P",
-        help="of two classes predict the second one, in "
-        "the order of their names, where its probability is above P, such as 0.3; "
+        help="of two classes predict the positive one where its probability is above P, such as 0.3; "
         "default: 0.5, or what the model has",
+    )
+    parser.add_argument(
+        "--positive",
+        metavar="LABEL",
+        help="of --threshold; default: the second one in the schema of the fit",
     )
     parser.add_argument(
         "--keep",
@@ -294,6 +354,11 @@ def _file(parser):
     parser.add_argument(
         "--separator", metavar="S", help="of the columns; default: found in the first line"
     )
+    parser.add_argument(
+        "--encoding", metavar="E", help="of a text file, such as cp1252; default: utf-8, or as marked"
+    )
+    parser.add_argument("--decimal", metavar="D", help="mark before decimals; default: a point")
+    parser.add_argument("--thousands", metavar="T", help="mark between thousands; default: none")
 
 
 def _drop(parser):
@@ -340,47 +405,4 @@ COMMANDS = {
     "evaluate": (_evaluate, "say how good a model is on records that it has not seen"),
     "report": (_report, "write the privacy statement of a model, to be signed"),
     "ledger": (_ledgers, "keep the budget of a data set"),
-}
-
-
-def _number(option, text, low=SMALLEST, high=LARGEST, integer=False):
-    try:
-        value = int(text) if integer else float(text)
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high:
-        kind = "a whole number" if integer else "a number"
-        raise CommandError(f"{option} must be {kind} from {low:g} to {high:g}, not {name_of(text)}.")
-    return value
-
-
-def _alphas(option, texts):
-    alphas = [_number(option, text) for text in texts]
-    if len(set(alphas)) < len(alphas):
-        raise CommandError(
-            f"{option} names a value twice, which adds noise to the selection for nothing; write "
-            "each value "
-            "once."
-        )
-    return alphas
-
-
-def _separator(option, text):
-    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1 or text in '"\r\n':
-        raise CommandError(f"{option} must be one character, such as ';' (or tab), not {name_of(text)}.")
-    return text
-
-
-CHECKS = {
-    "epsilon": _number,
-    "delta": lambda option, text: _number(option, text, 0, 0.5),
-    "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),
-    "rows_per_person": lambda option, text: _number(option, text, 1, 1e6, integer=True),
-    "evaluation": lambda option, text: _number(option, text, 0.001, 0.999),
-    "bins": lambda option, texts: [_number(option, text, 2, 1e6, integer=True) for text in texts],
-    "excess_risk": _number,
-    "threshold": lambda option, text: _number(option, text, SMALLEST, 1 - SMALLEST),
-    "alpha": _alphas,
-    "separator": _separator,
 }

@@ -3,6 +3,11 @@
 import csv
 import io
 import json
+import locale
+import re
+import sys
+
+import numpy as np
 
 from ..evaluation import evaluate as evaluate_model
 from ..exceptions import AccuracyNotReachedError
@@ -10,38 +15,46 @@ from ..metrics.scores import target_range
 from ..preprocessing import schema_template
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from ..preprocessing.table_cells import as_number
-from ..records.persons import adjacency_of
+from ..records.persons import Persons, adjacency_of
 from ..report import privacy_report
 from . import printing
+from .file_columns import KeptColumn
 from .files import ExportFile, ModelFile, OutputFile, ReportFile, write_all
 from .ledger_command import charged_to, create_ledger, open_ledger, spend
 from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
 from .models import load_model
-from .table_files import KeptColumn, pandas, read_header, read_schema, read_table
+from .table_files import check_dropped, found_format, pandas, read_header, read_schema, read_table
 from .tasks import check_person, make_task
+from .text_files import TextFormat, written
 
+YEAR = re.compile(r"(19|20)\d\d")
 FORMULAS = ("=", "+", "-", "@")
 FILL_IN = (
     "In place of each null write the bounds of a column of numbers, such as [0, 120], or all categories "
     'as texts, such as ["yes", "no"]; where values may be missing, {"bounds": [0, 120], "missing": '
     'true} or {"categories": ["yes", "no"], "missing": true}. Never look them up in the records. Leave '
-    "ids and free texts out (--drop), and write a date as a number of days."
+    'ids and free texts out (--drop), and of dates say {"date": ["2015-01-01", "2026-12-31"]}.'
 )
 
 
 def schema(arguments):
     """Write a schema to fill in, or check one against the column names of a file."""
     output = _output(arguments)
-    found = read_header(arguments.file, arguments.separator)
-    names = [name for name in found if name not in arguments.drop]
-    if any(as_number(name) is not None for name in names):
-        raise CommandError(
-            f"The file {name_of(arguments.file)} has a number for the name of a column, as if there "
-            "were no header; its first row must hold the names."
+    found = read_header(arguments.file, text_format(arguments))
+    check_dropped(arguments.drop, found, arguments.file)
+    names = list(dict.fromkeys(name for name in found if name not in ("", *arguments.drop)))
+    _check_names(names, arguments.file)
+    if twice := [name for name in names if found.count(name) > 1]:
+        names = [name for name in names if name not in twice]
+        say_note(
+            f"The {columns_named(twice)} is there more than once, and the schema leaves it out; give "
+            "each column a name of its own to use it."
         )
     if arguments.check is None:
-        _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=False))
+        # what a shell makes of other letters when it writes a file is not known
+        escaped = output is None and locale.getencoding().lower() not in ("utf-8", "utf8")
+        _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=escaped))
         say_note(FILL_IN)
         return
     known = [name for name in read_schema(arguments.check).columns if name not in arguments.drop]
@@ -56,6 +69,24 @@ def schema(arguments):
     )
 
 
+def _check_names(names, path):
+    """Refuse a header that is a record, whose cells must not get into a schema."""
+    if not names:
+        raise CommandError(f"The file {name_of(path)} has no column that has a name of its own.")
+    numeric = [name for name in names if as_number(name) is not None]
+    years = [name for name in numeric if YEAR.fullmatch(name)]
+    if len(years) < len(numeric) or (years and len(numeric) == len(names)):
+        raise CommandError(
+            f"The file {name_of(path)} has a number for the name of a column, as if there "
+            "were no header; its first row must hold the names."
+        )
+    if years:
+        say_note(
+            f"The {columns_named(years)} is named by a number; if the file has no header, its first "
+            "record is in this schema: delete it then, and give the file a header."
+        )
+
+
 def plan(arguments):
     """Print the loss that a fit would spend; no file of records is needed."""
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
@@ -63,7 +94,7 @@ def plan(arguments):
     if arguments.json:
         print(json.dumps(planned.to_dict(), allow_nan=False))
     else:
-        print(printing.plan_text(planned))
+        print(printing.plan_text(planned, task))
 
 
 def fit(arguments):
@@ -72,11 +103,24 @@ def fit(arguments):
     report = _report_file(arguments)
     ledger = _ledger(arguments, arguments.person)
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
-    frame = read_table(arguments.file, task.columns, arguments.separator, arguments.drop)
+    frame = read_table(arguments.file, task.columns, text_format(arguments), arguments.drop)
     given = {} if task.person is None else {"groups": frame.pop(task.person.name).to_numpy()}
-    planned = task.plan(len(set(given["groups"])) if given else len(frame))
+    if task.weights is not None:
+        weight = frame[task.weights.name].to_numpy()
+        if (weight < 0).any():
+            raise CommandError(
+                f"The file {name_of(arguments.file)} does not fit: its column "
+                f"{name_of(task.weights.name)} (--weights) holds a negative number."
+            )
+        given["model__sample_weight"] = weight
+    if ledger is not None and not (arguments.save or arguments.json or arguments.report):
+        say_note(
+            f"{name_of(arguments.ledger)} pays for a model that only the output keeps; stop, and give "
+            "--save MODEL to keep it."
+        )
+    planned = task.plan(Persons.of(given["groups"], frame).n if "groups" in given else len(frame))
     if not arguments.json:
-        print(printing.plan_text(planned), end="\n\n", flush=True)
+        print(printing.plan_text(planned, task), end="\n\n", flush=True)
     X, y = frame[list(task.schema.columns)], None
     if task.target is not None:
         y = frame[task.target.name].to_numpy()
@@ -110,14 +154,14 @@ def predict(arguments):
         not hasattr(model, "predict_proba") or len(model.classes_) > 2
     ):
         raise CommandError("--threshold needs a classifier of two classes; leave it out.")
+    positive = None if arguments.threshold is None else _positive(model, arguments.positive)
     kept = _kept(arguments)
     X = _rows(model, arguments)
     LOGGER.info("predicting")
     if not hasattr(model, "predict"):
         found = {"log_density": model.score_samples(X)}
     elif arguments.threshold is not None:
-        positive = model.predict_proba(X)[:, 1] > arguments.threshold
-        found = {"prediction": model.classes_[positive.astype(int)]}
+        found = {"prediction": _above(model, X, positive, arguments.threshold)}
     elif task == "prediction":
         found = {"prediction": model.predict(X)}
     else:
@@ -127,11 +171,33 @@ def predict(arguments):
             f"The {columns_named(twice)} (--keep) would have the name of a prediction; leave that out."
         )
     _say_formulas([*kept, *found, *getattr(model, "classes_", ())])
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+    stream, form = io.StringIO(), found_format(arguments.file, text_format(arguments))
+    writer = csv.writer(stream, delimiter=form.separator, lineterminator="\n")
     writer.writerow([*kept, *found])
-    writer.writerows(zip(*kept.values(), *(column.tolist() for column in found.values())))
+    columns = (written(column, form) for column in found.values())
+    writer.writerows(zip(*kept.values(), *columns))
     _write(output, stream.getvalue().rstrip("\n"))
+
+
+def _positive(model, given):
+    """Return the index of the positive class: the one named, or the second of the schema."""
+    labels = list(map(str, model.classes_))
+    listed = getattr(printing.parts(model)[1], "classes", None)
+    label = given if given is not None else str(labels[1] if listed is None else list(listed)[1])
+    if label not in labels:
+        raise CommandError(
+            f"The model does not predict {name_of(label)} (--positive); write one of its two labels."
+        )
+    return labels.index(label)
+
+
+def _above(model, X, positive, threshold):
+    """Return the positive label where its probability is above a threshold, else the other one."""
+    say_note(
+        f"{name_of(model.classes_[positive])} is predicted where its probability is above {threshold:g}."
+    )
+    above = model.predict_proba(X)[:, positive] > threshold
+    return model.classes_[np.where(above, positive, 1 - positive)]
 
 
 def export(arguments):
@@ -212,6 +278,13 @@ COMMANDS = {
 }
 
 
+def text_format(arguments):
+    """Return how the file of records is written."""
+    return TextFormat(
+        arguments.separator, arguments.encoding, arguments.decimal or ".", arguments.thousands or ""
+    )
+
+
 def _ledger(arguments, person):
     if arguments.ledger is None:
         if arguments.label is not None:
@@ -244,7 +317,7 @@ def _target(model, name):
 def _rows(model, arguments, more=()):
     """Return the columns that a saved model reads, by name, without others of the file."""
     columns = _columns(model) | dict(more)
-    frame = read_table(arguments.file, columns, arguments.separator, others="left out", few=1)
+    frame = read_table(arguments.file, columns, text_format(arguments), others="left out", few=1)
     encoder, _ = printing.parts(model)
     names = getattr(encoder, "feature_names_in_", [])
     # columns that the encoder ignores stay empty
@@ -253,14 +326,14 @@ def _rows(model, arguments, more=()):
 
 def _kept(arguments):
     """Return the cells of copied columns, by name."""
-    found = read_header(arguments.file, arguments.separator) if arguments.keep else []
+    found = read_header(arguments.file, text_format(arguments)) if arguments.keep else []
     if lacking := [name for name in arguments.keep if name not in found]:
         raise CommandError(
             f"The file {name_of(arguments.file)} lacks the {columns_named(lacking)} (--keep)."
         )
     columns = {name: KeptColumn(name) for name in arguments.keep}
     frame = columns and read_table(
-        arguments.file, columns, arguments.separator, others="left out", few=1
+        arguments.file, columns, text_format(arguments), others="left out", few=1
     )
     return {name: frame[name].tolist() for name in columns}
 
@@ -301,7 +374,14 @@ def _output(arguments):
 
 
 def _write(output, text):
-    if output is None:
-        print(text)
-    else:
+    if output is not None:
         output.write(text + "\n")
+        return
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        raise CommandError(
+            "The output has letters that this terminal cannot show; give --output FILE, which will be "
+            "UTF-8."
+        ) from None
+    print(text)

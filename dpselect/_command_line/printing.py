@@ -9,7 +9,7 @@ from ..evaluation import CalibratedModel
 from ..inspection.terms_display import N_POINTS, TermsDisplay
 from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
-from .messages import printable
+from .messages import name_of, printable
 
 MAX_LINES = 30  # of coefficients as text; JSON has all
 
@@ -151,11 +151,34 @@ def _section(title, lines):
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
-def plan_text(plan):
-    """Return the plan as text."""
+def plan_text(plan, task=None):
+    """Return the plan as text, with what is predicted by a task."""
     # no comparison of strategies, because the command does not let users choose one
     shown = plan.without_comparison() if isinstance(plan, SelectionPlan) else plan
-    return _section("Plan, from public numbers alone", str(shown).splitlines())
+    said = [] if task is None else _predicted(task)
+    return _section("Plan, from public numbers alone", [*said, *str(shown).splitlines()])
+
+
+def _predicted(task):
+    """Return lines about what is predicted, and about categories that are easily mistaken."""
+    lines = []
+    if task.name == "classification":
+        lines.append(f"classification: {name_of(task.target.name)} is one of {', '.join(task.classes)}")
+    elif task.target is not None:
+        ends = f"from {task.target.low:g} to {task.target.high:g}"
+        lines.append(f"{task.name}: {name_of(task.target.name)} is a number {ends}")
+        if (task.target.low, task.target.high) == (0, 1):
+            lines.append('(for two classes 0 and 1 write ["0", "1"] in the schema)')
+    for name, column in task.schema.columns.items():
+        if alike := _alike(getattr(column, "categories", ())):
+            said = ", ".join(map(repr, alike))
+            lines.append(f"{name_of(name)} has categories that differ in case or blanks only: {said}")
+    return lines
+
+
+def _alike(categories):
+    forms = ["".join(value.split()).casefold() for value in map(str, categories)]
+    return [value for value, form in zip(categories, forms) if forms.count(form) > 1]
 
 
 def _parameters(search):

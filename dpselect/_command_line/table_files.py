@@ -4,42 +4,25 @@ The names in the header, the number of records and the schema are public; the ce
 not, so no message of this module holds the value of a cell or the number of a record.
 """
 
-import bz2
 import csv
 import gzip
 import lzma
 import os
+import re
 import zlib
-from array import array
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 
-import numpy as np
-
 from ..preprocessing import PublicSchema
-from ..preprocessing.schema import CategoryColumn
-from ..preprocessing.table_cells import as_number
+from .file_columns import PersonCells, cells_of
 from .messages import LOGGER, CommandError, columns_named, name_of
+from .text_files import PACKED, TextFile, TextFormat
 
 FOLDS = 5  # folds of the search, and so the least number of records
 TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
-PACKED = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-SEPARATORS = ",;\t|"
-
-
-@dataclass(frozen=True)
-class PersonColumn:
-    """The column of person ids: texts, without gaps."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class KeptColumn:
-    """A column whose cells are copied unchanged."""
-
-    name: str
+ROWS = 2**16  # rows of a Parquet file that are read at once
+# the index of a dataframe, which has no name
+INDEX = re.compile(r"__index_level_\d+__")
 
 
 def read_schema(path):
@@ -52,30 +35,19 @@ def read_schema(path):
         raise CommandError(said.replace("The schema breaks", f"{shown} breaks", 1)) from None
 
 
-def read_header(path, separator=None):
-    """Return the column names of a file, and read nothing else of it."""
+def read_header(path, form=None):
+    """Return the column names of a file, "" where there is none, and read nothing else of it."""
     with _errors(path):
-        if _ending(path) in PARQUET:
-            return list(_pyarrow().read_schema(path).names)
-        with _text(path) as stream:
-            rows = csv.reader(stream, delimiter=_separator(path, separator), strict=True)
-            names = [name.strip() for name in next(rows, [])]
-    shown = f"The file {name_of(path)}"
-    # without a header these would be cells of a record, so do not quote them
-    if not names:
-        raise CommandError(f"{shown} is empty; its first row must hold the names of the columns.")
-    if "" in names:
-        raise CommandError(
-            f"{shown} has a column without a name; name it, or leave it out if it numbers the rows."
-        )
-    if len(set(names)) < len(names):
-        raise CommandError(
-            f"{shown} has two columns with one name, or no header; its first row must hold the names."
-        )
-    return names
+        return _opened(path, form).names
 
 
-def read_table(path, columns, separator=None, drop=(), others="refused", few=FOLDS):
+def found_format(path, form=None):
+    """Return how a file is written, with the separator that was found; a Parquet file as a CSV would."""
+    with _errors(path):
+        return _opened(path, form).form or TextFormat(separator=",")
+
+
+def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
     """Return the columns as a data frame, in order.
 
     Parameters
@@ -83,19 +55,19 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
     path : str
     columns : dict
         Name -> column of a schema, a PersonColumn or a KeptColumn.
-    separator : str, default=None
-        Of columns; None is found in the header.
+    form : TextFormat, default=None
+        Of a text file.
     drop : list of str, default=()
         Columns of the file to leave out.
     others : {"refused", "left out"}, default="refused"
-        What becomes of other columns.
+        What becomes of other columns. Those without a name are left out.
     few : int, default=5
         Fewer records, or persons, are refused.
 
     Returns
     -------
     DataFrame
-        Numbers as float64, NaN for gaps; categories as texts, None for gaps.
+        Numbers as float64, NaN for gaps; categories as a pandas Categorical of texts.
 
     Raises
     ------
@@ -103,138 +75,91 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
         If the file cannot be read, or names all columns that do not fit.
     """
     shown = f"The file {name_of(path)}"
-    names = read_header(path, separator)
-    wrong = [f"it has no column {name_of(name)} (--drop)" for name in drop if name not in names]
-    if lacking := [name for name in columns if name not in names]:
-        wrong.append(f"it lacks the {columns_named(lacking)}")
-    if not set(columns) & set(names):
-        wrong = ["it has no column of the schema; its first row must hold the names"]
-    elif others == "refused":
-        more = [name for name in names if name not in (*columns, *drop)]
-        wrong += [f"the schema lacks its {columns_named(more)}, which --drop leaves out"] if more else []
-    _refuse(shown, wrong)
-    LOGGER.info("reading %s", name_of(path))
-    readers = {name: _Cells(column) for name, column in columns.items()}
     with _errors(path):
-        if _ending(path) in PARQUET:
-            frame = pandas().read_parquet(path, columns=list(columns))
-            for name, cells in readers.items():
-                for cell in frame[name].tolist():
-                    cells.append(cell)
-        else:
-            _read_text(path, separator, [readers.get(name) for name in names])
+        file = _opened(path, form)
+        names = file.names
+        wrong = [_not_there(name, names) for name in drop if name not in names]
+        if lacking := [name for name in columns if name not in names]:
+            nameless = [f"column {i} of the file has no name" for i, n in enumerate(names, 1) if not n]
+            wrong.append(" and ".join([f"it lacks the {columns_named(lacking)}", *nameless[:1]]))
+        if not set(columns) & set(names):
+            wrong = ["it has no column of the schema; its first row must hold the names"]
+        elif others == "refused":
+            more = list(dict.fromkeys(name for name in names if name not in ("", *columns, *drop)))
+            if more:
+                wrong.append(f"the schema lacks its {columns_named(more)}, which --drop leaves out")
+        if twice := [name for name in columns if names.count(name) > 1]:
+            wrong.append(f"it has the {columns_named(twice)} more than once")
+        _refuse(shown, wrong)
+        LOGGER.info("reading %s", name_of(path))
+        cells = {name: cells_of(column, file.form) for name, column in columns.items()}
+        for block in file.blocks([names.index(name) for name in cells]):
+            for each, column in zip(cells.values(), block.columns):
+                each.add(column)
     _refuse(
         shown,
         [
             f"its column {name_of(name)} {said}"
-            for name, cells in readers.items()
-            for said in sorted(cells.wrong)
+            for name, each in cells.items()
+            for said in sorted(each.wrong)
         ],
     )
-    persons = next((cells for cells in readers.values() if cells.person), None)
-    unit, units = (
-        ("records", next(iter(readers.values())).kept) if persons is None else ("persons", persons.known)
-    )
-    if len(units) < few:
+    frame = pandas().DataFrame({name: each.values() for name, each in cells.items()})
+    persons = next((each for each in cells.values() if isinstance(each, PersonCells)), None)
+    unit, n = ("records", len(frame)) if persons is None else ("persons", len(persons.found))
+    if n < few:
         raise CommandError(f"{shown} has fewer than {few} {unit}, which is too few.")
-    return pandas().DataFrame({name: cells.values() for name, cells in readers.items()})
+    return frame
+
+
+def check_dropped(drop, names, path):
+    """Refuse names of columns to leave out that a file lacks."""
+    _refuse(f"The file {name_of(path)}", [_not_there(name, names) for name in drop if name not in names])
+
+
+def _not_there(name, names):
+    parts = [part.strip() for part in name.split(",")]
+    instead = f"; write --drop {' '.join(parts)}" if len(parts) > 1 and set(parts) <= set(names) else ""
+    return f"it has no column {name_of(name)} (--drop){instead}"
+
+
+class _ParquetFile:
+    """A Parquet file; see TextFile."""
+
+    form = None
+
+    def __init__(self, path):
+        self._file = _pyarrow().ParquetFile(path)
+        self._schema, self._path = self._file.schema_arrow, path
+        self.names = ["" if INDEX.fullmatch(name) else name for name in self._schema.names]
+
+    def blocks(self, places):
+        from pyarrow import types
+
+        for place in places:
+            kind = self._schema.field(place).type
+            if types.is_nested(kind):
+                raise CommandError(
+                    f"The file {name_of(self._path)} does not fit: its column "
+                    f"{name_of(self.names[place])} holds lists or records ({name_of(kind)}); write it "
+                    "as one or more columns of numbers or texts, or leave it out (--drop)."
+                )
+        wanted = [self._schema.names[place] for place in places]
+        for block in self._file.iter_batches(ROWS, columns=wanted):
+            yield block.select(wanted)
+
+
+def _opened(path, form):
+    ending = _ending(path)
+    _pyarrow()
+    return (
+        _ParquetFile(path) if ending in PARQUET else TextFile(path, _packing(path), form or TextFormat())
+    )
 
 
 def _refuse(shown, wrong):
     if wrong:
         raise CommandError(f"{shown} does not fit: {'; '.join(wrong)}.")
-
-
-class _Cells:
-    """The cells of one column, parsed as they are read, and their mistakes."""
-
-    def __init__(self, column):
-        self.column, self.wrong = column, set()
-        self.person = isinstance(column, PersonColumn)
-        self.copied = isinstance(column, KeptColumn)
-        self.numeric = not (self.person or self.copied or isinstance(column, CategoryColumn))
-        # floats are kept as eight bytes each, and one text for each category
-        self.kept, self.known = (array("d") if self.numeric else []), {}
-
-    def append(self, cell):
-        read = self._copy if self.copied else self._number if self.numeric else self._category
-        self.kept.append(read(cell))
-
-    def _copy(self, cell):
-        return "" if cell is None or cell != cell else cell
-
-    def _number(self, cell):
-        value = as_number(cell)
-        if value is None or value in (np.inf, -np.inf):
-            self.wrong.add(
-                "has numeric bounds, but holds something that is not a finite number (of a "
-                "date write the days since a public one)"
-            )
-            return np.nan
-        if value != value and not self.column.missing:
-            self.wrong.add(GAP)
-        return value
-
-    def _category(self, cell):
-        if cell not in self.known:
-            self.known[cell] = self._id(cell) if self.person else self._level(cell)
-        return self.known[cell]
-
-    def _id(self, cell):
-        number = as_number(cell)
-        if number is not None and number != number:
-            self.wrong.add(
-                "names the persons and has missing values, and rows of nobody would be one "
-                "person, or many"
-            )
-        return str(cell).strip()
-
-    def _level(self, cell):
-        levels = self.column.levels
-        try:
-            code = int(self.column.read(np.array([cell], dtype=object))[0])
-        except ValueError:  # refused as text and as number
-            code = -1
-        if code < 0:
-            number = as_number(cell) if isinstance(cell, str) or cell is None else 0.0
-            gap = number is not None and number != number
-            self.wrong.add(
-                GAP
-                if gap
-                else "holds something that the schema does not list: list every "
-                'value that a record may have, or say "unknown": true'
-            )
-            return None
-        return None if levels[code] == "<missing>" else str(levels[code])
-
-    def values(self):
-        return np.array(self.kept, dtype=np.float64 if self.numeric else object)
-
-
-GAP = 'has missing values, and the schema does not say "missing": true'
-
-
-def _read_text(path, separator, readers):
-    with _text(path) as stream:
-        rows = csv.reader(stream, delimiter=_separator(path, separator), strict=True)
-        next(rows)
-        for row in filter(None, rows):  # skip empty lines
-            if len(row) != len(readers):
-                raise CommandError(
-                    f"The file {name_of(path)} has a record with more or fewer fields than its header."
-                )
-            for cell, cells in zip(row, readers):
-                if cells is not None:
-                    cells.append(cell)
-
-
-def _separator(path, given):
-    """Return the separator of columns: the candidate that occurs most in the header."""
-    if given is not None:
-        return given
-    with _text(path) as stream:
-        first = stream.readline()
-    return max(SEPARATORS, key=first.count)
 
 
 def _ending(path):
@@ -255,10 +180,6 @@ def _packing(path):
     return next((ending for ending in PACKED if ending and path.lower().endswith(ending)), "")
 
 
-def _text(path):
-    return PACKED[_packing(path)](path, "rt", encoding="utf-8-sig", newline="")
-
-
 @contextmanager
 def _errors(path):
     """Translate errors of reading a file, without quoting it."""
@@ -267,19 +188,36 @@ def _errors(path):
         yield
     except CommandError:
         raise
-    except UnicodeDecodeError:  # its message quotes bytes of the file
-        raise CommandError(f"{shown} is not UTF-8 text.") from None
-    except csv.Error:
-        raise CommandError(f"{shown} is not well-formed CSV; check its quotation marks.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError):
         raise CommandError(f"{shown} is not a complete compressed file.") from None
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "it is damaged"
         raise CommandError(f"{shown} cannot be read ({why}).") from None
-    except Exception:
-        if _ending(path) not in PARQUET:
-            raise
-        raise CommandError(f"{shown} is not a whole Parquet file.") from None
+    # messages of libraries quote bytes of the file
+    except (csv.Error, UnicodeError, *_arrow_errors()) as error:
+        raise CommandError(f"{shown} {_why(path, error)}.") from None
+
+
+def _arrow_errors():
+    from pyarrow import ArrowException
+
+    return (ArrowException,)
+
+
+def _why(path, error):
+    if _ending(path) in PARQUET:
+        return "is not a whole Parquet file"
+    said = str(error)
+    if isinstance(error, UnicodeError) or "invalid UTF8" in said:
+        return (
+            "is not UTF-8 text, or not in the encoding that was given; name it, such as --encoding "
+            'cp1252, or convert the file (in a spreadsheet: save as "CSV UTF-8")'
+        )
+    # one message, as it may depend on the place of a record which of the two is noticed
+    return (
+        "has a record with more or fewer fields than its header, or is not well-formed CSV; check its "
+        "quotation marks and separators"
+    )
 
 
 def pandas():

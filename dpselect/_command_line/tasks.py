@@ -10,8 +10,9 @@ from ..linear_model import DPHuberRegressor, DPLogisticRegression, DPPoissonRegr
 from ..model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from ..preprocessing import PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
+from .file_columns import PersonColumn
 from .messages import CommandError, columns_named, name_of
-from .table_files import PersonColumn, pandas
+from .table_files import pandas
 
 # where the risk is promised, alpha must not depend on epsilon
 FIRST_ALPHA = 0.01
@@ -36,6 +37,8 @@ class Task:
         Unfitted.
     person : PersonColumn or None
         Says whose row it is; None if each row is a person.
+    weights : NumberColumn or None
+        Says how often each row counts.
     """
 
     name: str
@@ -43,11 +46,12 @@ class Task:
     target: Any
     search: Any
     person: Any = None
+    weights: Any = None
 
     @property
     def columns(self):
         """dict : All columns of the table."""
-        more = [column for column in (self.target, self.person) if column is not None]
+        more = [c for c in (self.target, self.person, self.weights) if c is not None]
         return {**self.schema.columns, **{column.name: column for column in more}}
 
     @property
@@ -91,6 +95,7 @@ def make_task(schema, target, arguments):
     CommandError
         If the schema and the options do not go together.
     """
+    _check_dropped(arguments.drop, schema)
     columns = {name: column for name, column in schema.columns.items() if name not in arguments.drop}
     if target is not None and target not in columns:
         raise CommandError(f"The schema has no column {name_of(target)} (--target); describe it there.")
@@ -98,16 +103,83 @@ def make_task(schema, target, arguments):
     person = check_person(arguments.person, {**columns, target: column})
     name = arguments.task or ("regression" if isinstance(column, NumberColumn) else "classification")
     _check_target(name, target, column)
+    if name == "density":
+        _refuse_for_density(arguments)
+    weights = _check_weights(arguments, {**columns, target: column, arguments.person: person})
     if not columns:
         raise CommandError("The schema has no column to predict from; say what the others can hold.")
     schema = PublicSchema({name: column.entry() for name, column in columns.items()})
     if name == "density":
-        _refuse_for_density(arguments)
         pipeline = _density(columns, arguments.bins or [BINS])
     else:
         encoded = {"expansion": "linear", "categories": "onehot"} if arguments.lines else {}
-        pipeline = tabular_pipeline(schema, _model(name, column), **encoded)
-    return Task(name, schema, column, _search(name, pipeline, arguments), person)
+        model = _model(name, column)
+        _set_params(model, name, arguments)
+        try:
+            pipeline = tabular_pipeline(schema, model, **encoded, **_choice(schema, arguments))
+        except ValueError as error:  # about the schema and the options
+            raise CommandError(str(error)) from None
+    return Task(name, schema, column, _search(name, pipeline, arguments), person, weights)
+
+
+def _choice(schema, arguments):
+    """Return the parameters of the encoder that say which columns and pairs are read."""
+    listed = arguments.columns or []
+    lacking = [name for name in listed if name not in schema.columns]
+    columns = "first" if listed == ["first"] and lacking else listed or None
+    pairs = arguments.pairs or ()
+    lacking = [] if columns == "first" else lacking
+    lacking += [] if pairs == "auto" else [n for pair in pairs for n in pair if n not in schema.columns]
+    if lacking:
+        raise CommandError(
+            f"The schema has no {columns_named(list(dict.fromkeys(lacking)))} to predict from "
+            "(--columns, --pairs); describe it there."
+        )
+    return {"columns": columns, "pairs": pairs}
+
+
+def _set_params(model, name, arguments):
+    """Set what options say of the model, or refuse options that it does not have."""
+    if arguments.class_weight is not None:
+        labels = list(model.classes) if name == "classification" else []
+        if wrong := [label for label in arguments.class_weight if label not in labels]:
+            raise CommandError(
+                f"--class-weight has the label {name_of(wrong[0])}, which the target does not have in "
+                "the schema; write labels of a classification."
+            )
+        model.set_params(class_weight=arguments.class_weight)
+    if arguments.max_weight is not None:
+        model.set_params(max_sample_weight=arguments.max_weight)
+    if arguments.delta is not None:
+        if arguments.excess_risk is not None:
+            raise CommandError(
+                "--delta and --excess-risk do not go together, because each model that is tried could "
+                "cost it; leave one out."
+            )
+        model.set_params(delta=arguments.delta)
+
+
+def _check_weights(arguments, columns):
+    """Return the column of weights, or None, or refuse one with another role."""
+    name = arguments.weights
+    if name is None:
+        return None
+    if name in columns:
+        raise CommandError(
+            f"The column {name_of(name)} (--weights) says how often a record counts, and has no other "
+            "role; leave it out of the schema, or say --drop."
+        )
+    return NumberColumn(name, 0.0, arguments.max_weight)
+
+
+def _check_dropped(drop, schema):
+    """Refuse names joined by commas; other names may be columns of the file alone."""
+    for name in drop:
+        parts = [part.strip() for part in name.split(",")]
+        if len(parts) > 1 and name not in schema.columns and set(parts) & set(schema.columns):
+            raise CommandError(
+                f"The schema has no column {name_of(name)} (--drop); write --drop {' '.join(parts)}."
+            )
 
 
 def check_person(name, columns):
@@ -144,7 +216,10 @@ def _check_target(name, target, column):
 
 
 def _refuse_for_density(arguments):
-    for option in ("alpha", "lines", "excess_risk"):
+    for option in (
+        *("alpha", "lines", "excess_risk", "delta", "columns"),
+        *("pairs", "class_weight", "weights", "max_weight"),
+    ):
         if getattr(arguments, option):
             raise CommandError(
                 f"--{option.replace('_', '-')} means nothing for a density; leave it out."

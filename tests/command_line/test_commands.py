@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpselect import DPLogisticRegression, PrivacyLedger, StabilityGridSearchCV, privacy_report
-from dpselect._command_line import table_files as tables
+from dpselect._command_line.text_files import TextFile
 from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
 from dpselect.preprocessing import PublicSchema, tabular_pipeline
@@ -28,7 +28,7 @@ def model(run, folder):
 
 
 def test_a_schema_is_made_from_names_alone(run, folder, monkeypatch):
-    monkeypatch.setattr(tables, "_read_text", None)  # which reads records
+    monkeypatch.setattr(TextFile, "blocks", None)  # which reads records
     code, out, err = run("schema", "data.csv", "--drop", "bmi")
     assert code == 0 and json.loads(out) == dict.fromkeys(["age", "out come", "smoker"])
     assert err.startswith("note: In place of each null") and err.count("\n") == 1
@@ -95,7 +95,7 @@ def test_predictions_are_those_of_the_model(run, folder, model):
     assert found == ["prediction", *expected_labels]
     argv = ["predict", TRUST, "model.pkl", "new.csv", "--probabilities", "--output", "p.csv"]
     assert run(*argv)[:2] == (0, "")
-    found = pd.read_csv(folder / "p.csv")
+    found = pd.read_csv(folder / "p.csv", sep=";")  # as the file of records has it
     assert list(found) == ["ill", "well"]
     np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
 
@@ -109,7 +109,8 @@ def test_a_threshold_and_columns_that_are_kept(run, folder, model):
     given = ("id", "note", "age")
     for threshold in np.clip(np.quantile(well, [0.3, 0.7]), 0.001, 0.999).tolist():
         code, out, err = run(*argv, "--threshold", str(threshold))
-        assert (code, err) == (0, "")
+        assert code == 0
+        assert err == f"note: 'well' is predicted where its probability is above {threshold:g}.\n"
         found = pd.read_csv(io.StringIO(out), dtype=str, keep_default_na=False)
         assert list(found) == [*given, "prediction"]
         assert found["prediction"].tolist() == np.where(well > threshold, "well", "ill").tolist()

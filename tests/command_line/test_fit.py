@@ -499,7 +499,7 @@ def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monk
 # --- what is stopped on its way
 
 STAGES = {
-    "reading": "dpselect._command_line.table_files._read_text",
+    "reading": "dpselect._command_line.text_files.TextFile.blocks",
     "planning": "dpselect._command_line.tasks.Task.plan",
     "learning": "dpselect.model_selection.learned_first.ToLearn.learned",
     "training": "dpselect.model_selection.stages.fit_for_release",

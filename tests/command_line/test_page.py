@@ -30,6 +30,7 @@ def test_every_command_of_the_page_runs(run, folder):
     for name in ("visits.csv", "held_out.csv"):
         table.assign(patient=rng.integers(100, size=n)).to_csv(name, index=False)
     table.drop(columns="ill").to_csv("others.csv", index=False)
+    table.to_csv("umfrage.csv", sep=";", decimal=",", encoding="cp1252")
     (folder / "schema.json").unlink()
     commands = re.findall(r"^    \$ dpselect (.*)$", PAGE, re.MULTILINE)
     assert len({command.split()[0] for command in commands}) == 8

@@ -1,0 +1,262 @@
+"""Options of a fit that the Python API has, and predictions that are written as the file is."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpselect import PrivacyLedger, StabilityGridSearchCV
+from dpselect._command_line import commands
+
+from .conftest import FULL, as_csv, records, strict
+
+HEADER = ["age", "out come", "smoker", "bmi", "often", "who"]
+SAVE = ["--save", "m.skops"]
+
+
+@pytest.fixture
+def weighted(folder):
+    rows = [[*row, 1 + i % 3, f"p{i % 60}"] for i, row in enumerate(records())]
+    (folder / "more.csv").write_text(as_csv(rows, HEADER))
+    return ["fit", "more.csv", *FULL[2:]]
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """The searches that were fitted, with the parameters of each fit."""
+    seen, fit = [], StabilityGridSearchCV.fit
+
+    def watched(self, X, y=None, **params):
+        seen.append((self, params))
+        return fit(self, X, y, **params)
+
+    monkeypatch.setattr(StabilityGridSearchCV, "fit", watched)
+    return seen
+
+
+OPTIONS = {
+    ("--delta", "1e-6"): ("model", {"delta": 1e-6}),
+    ("--columns", "age", "bmi"): ("encoder", {"columns": ["age", "bmi"]}),
+    ("--columns", "first"): ("encoder", {"columns": "first"}),
+    ("--pairs", "age", "smoker"): ("encoder", {"pairs": [("age", "smoker")]}),
+    ("--pairs", "age", "bmi", "--pairs", "smoker", "bmi"): (
+        "encoder",
+        {"pairs": [("age", "bmi"), ("smoker", "bmi")]},
+    ),
+    ("--pairs", "auto"): ("encoder", {"pairs": "auto"}),
+    ("--class-weight", "ill=5", "well=0.5"): ("model", {"class_weight": {"ill": 5.0, "well": 0.5}}),
+}
+
+
+def check_parameters(run, searched, argv, step, expected):
+    code, out, _ = run(*argv, "--json")
+    (search, _) = searched[-1]
+    params = search.estimator[step].get_params()
+    assert code == 0 and {name: params[name] for name in expected} == expected
+    assert strict(out)["privacy"]["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_parameters(run, searched, options):
+    check_parameters(run, searched, [*FULL, *options], *OPTIONS[options])
+
+
+def test_an_option_that_sets_nothing_is_seen(run, searched, monkeypatch):
+    monkeypatch.setattr(commands, "make_task", without_options(commands.make_task))
+    for options, expected in OPTIONS.items():
+        with pytest.raises(AssertionError):
+            check_parameters(run, searched, [*FULL, *options], *expected)
+
+
+def without_options(make_task):
+    def make(schema, target, arguments):
+        arguments.delta = arguments.columns = arguments.pairs = arguments.class_weight = None
+        return make_task(schema, target, arguments)
+
+    return make
+
+
+@pytest.mark.parametrize("more", [[], ["--person", "who"], ["--delta", "1e-6", "--evaluation", "0.2"]])
+def test_weights(run, weighted, searched, more):
+    drop = ["--drop", "who"] if "--person" not in more else []
+    argv = [*weighted, "--weights", "often", "--max-weight", "2", *drop, *more]
+    code, out, err = run(*argv, "--json")
+    search, params = searched[-1]
+    assert code == 0, err
+    assert search.estimator["model"].max_sample_weight == 2
+    assert params["model__sample_weight"].tolist() == [1 + i % 3 for i in range(200)]
+    assert "often" not in strict(out)["schema"] and ("groups" in params) == ("--person" in more)
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--delta", "1"], "--delta must be a number from 0 to 0.5"),
+    (["--delta", "1e-6", "--excess-risk", "0.1"], "do not go together"),
+    (["--columns", "height"], "no column 'height' to predict from"),
+    (["--columns", "age", "age"], "each once"),
+    (["--columns", "age", "--pairs", "age", "bmi"], "columns leaves out ['bmi']"),
+    (["--pairs", "age"], "--pairs must be two columns"),
+    (["--pairs", "age", "out come"], "no column 'out come' to predict from"),
+    (["--pairs", "age", "age"], "two different columns"),
+    (["--class-weight", "ill"], "--class-weight must be a weight for each"),
+    (["--class-weight", "ill=no"], "--class-weight must be a number"),
+    (["--class-weight", "dead=2"], "has the label 'dead'"),
+    (["--weights", "often"], "--weights and --max-weight go together"),
+    (["--max-weight", "3"], "--weights and --max-weight go together"),
+    (["--weights", "age", "--max-weight", "3"], "has no other role"),
+    (["--weights", "height", "--max-weight", "3"], "it lacks the column 'height'"),
+    (["--encoding", "klingon"], "--encoding must be an encoding that Python knows"),
+    (["--encoding", "hex"], "--encoding must be an encoding that Python knows"),
+    (["--decimal", ",,"], "--decimal must be one mark"),
+    (["--thousands", "."], "must be different marks"),
+    (["--decimal", ",", "--separator", ","], "must be different marks"),
+    (["--drop", "who,often"], "no column 'who,often' (--drop); write --drop who often"),
+])  # fmt: skip
+def test_refusals(refused, weighted, options, says):
+    more = [] if "--drop" in options else ["--drop", "who", *([] if "often" in options else ["often"])]
+    assert says in refused(*weighted, *more, *options)
+
+
+def test_joined_names_are_refused_in_a_plan(refused):
+    plan = ["plan", *FULL[2:], "--records", "1000", "--drop"]
+    assert "write --drop age bmi" in refused(*plan, "age,bmi")
+    assert "write --drop age id" in refused(*plan, "age, id")
+
+
+def test_negative_weights(refused, folder, weighted):
+    (folder / "more.csv").write_text((folder / "more.csv").read_text().replace(",2,p1\n", ",-71.5,p1\n"))
+    said = refused(*weighted, "--drop", "who", "--weights", "often", "--max-weight", "3")
+    assert "'often' (--weights) holds a negative number" in said and "71" not in said
+
+
+@pytest.mark.parametrize("option", ["--delta", "--columns", "--class-weight", "--weights"])
+def test_a_density_has_none_of_them(refused, option):
+    value = {"--delta": "1e-6", "--class-weight": "ill=2"}.get(option, "age")
+    more = ["--max-weight", "2"] if option == "--weights" else []
+    argv = ["fit", "waits.csv", "--schema", "waits.json", "--epsilon", "1", "--task", "density"]
+    assert f"{option} means nothing for a density" in refused(*argv, option, value, *more)
+
+
+def test_a_ledger_that_pays_for_nothing_that_is_kept(run, folder):
+    run("ledger", "create", "l.ledger", "--epsilon", "9")
+    assert "only the output keeps" in run(*FULL, "--ledger", "l.ledger")[2]
+    for more in (SAVE, ["--json"], ["--report", "r.md"]):
+        assert run(*FULL, "--ledger", "l.ledger", *more)[2] == ""
+    assert PrivacyLedger(folder / "l.ledger").spent()[0] == 8.0
+
+
+# --- the positive label
+
+
+@pytest.fixture
+def judged(run, folder):
+    """A model whose schema lists labels in another order than the alphabet's."""
+    schema = json.loads((folder / "schema.json").read_text())
+    schema["out come"] = ["nein", "ja"]
+    (folder / "schema.json").write_text(json.dumps(schema))
+    rows = [[row[0], {"ill": "ja", "well": "nein"}[row[1]], *row[2:]] for row in records()]
+    (folder / "data.csv").write_text(as_csv(rows))
+    code, _, err = run(*FULL, *SAVE)
+    assert code == 0, err
+    return rows
+
+
+def flagged(run, label, *options):
+    code, out, err = run("predict", "m.skops", "data.csv", "--threshold", "0.3", *options)
+    assert code == 0 and f"'{label}' is predicted where its probability is above 0.3" in err
+    return out.splitlines()[1:].count(label)
+
+
+def check_positive(run):
+    code, out, _ = run("predict", "m.skops", "data.csv", "--probabilities")
+    rows = [dict(zip(("ja", "nein"), map(float, row))) for row in list(csv.reader(io.StringIO(out)))[1:]]
+    assert code == 0 and out.startswith("ja,nein\n")
+    for label, options in (("ja", []), ("ja", ["--positive", "ja"]), ("nein", ["--positive", "nein"])):
+        assert flagged(run, label, *options) == sum(row[label] > 0.3 for row in rows)
+
+
+def test_the_positive_label_is_the_second_of_the_schema(run, judged, monkeypatch):
+    check_positive(run)
+    monkeypatch.setattr(commands, "_positive", lambda model, given: 1)  # of the alphabet
+    with pytest.raises(AssertionError):
+        check_positive(run)
+
+
+def test_positive_labels_that_are_none(run, judged):
+    predict = ["predict", "m.skops", "data.csv", "--positive"]
+    code, out, err = run(*predict, "yes", "--threshold", "0.3")
+    assert (code, out) == (2, "") and "does not predict 'yes' (--positive)" in err
+    code, out, err = run(*predict, "ja")
+    assert (code, out) == (2, "") and "without --threshold" in err
+
+
+# --- predictions
+
+
+def test_predictions_are_written_as_the_file_is(run, folder):
+    assert run(*FULL, *SAVE)[0] == 0
+    text = (folder / "data.csv").read_text()
+    rows = [[str(cell).replace(".", ",") for cell in row] for row in csv.reader(io.StringIO(text))]
+    (folder / "comma.csv").write_text(as_csv(rows[1:], rows[0], delimiter=";"))
+    argv = ["predict", "m.skops", "data.csv", "--probabilities", "--keep", "age"]
+    plain = list(csv.reader(io.StringIO(run(*argv)[1])))
+    argv[2] = "comma.csv"
+    code, out, _ = run(*argv, "--decimal", ",")
+    found = list(csv.reader(io.StringIO(out), delimiter=";"))
+    assert code == 0 and [[cell.replace(",", ".") for cell in row] for row in found] == plain
+    assert "." not in out
+
+
+LABELS = ["いいえ", "はい"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-16"])
+def test_a_redirected_output_keeps_every_label(run, folder, encoding):
+    schema = {"age": [0, 120], "y": LABELS}
+    (folder / "s.json").write_text(json.dumps(schema))
+    rows = [[i % 90, LABELS[i % 90 > 45]] for i in range(200)]
+    (folder / "d.csv").write_text(as_csv(rows, ["age", "y"]), encoding="utf-8")
+    argv = ["fit", "d.csv", "--schema", "s.json", "--target", "y", "--epsilon", "1", *SAVE]
+    assert run(*argv)[0] == 0
+    argv = [sys.executable, "-m", "dpselect", "predict", "m.skops", "d.csv"]
+    done = subprocess.run(
+        argv, capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": encoding}
+    )
+    assert set(done.stdout.decode("utf-8").split()) <= {"prediction", *LABELS}
+    assert len(done.stdout.decode("utf-8").split()) == 201
+
+
+def test_a_terminal_that_cannot_show_a_label(run, folder, monkeypatch):
+    (folder / "d.csv").write_text("größe,はい\n1,2\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
+    from dpselect.__main__ import main
+
+    assert main(["schema", "d.csv"]) == 2
+    assert sys.stdout.buffer.getvalue() == b""
+
+
+def test_a_plan_says_what_is_predicted(run, folder):
+    plan = ["plan", *FULL[2:], "--records", "1000"]
+    assert "classification: 'out come' is one of ill, well" in run(*plan)[1]
+    (folder / "schema.json").write_text(
+        json.dumps({"age": [0, 9], "b": ["A b", "ab"], "out come": [0, 1]})
+    )
+    out = run(*plan)[1]
+    assert "regression: 'out come' is a number from 0 to 1" in out and '["0", "1"]' in out
+    assert "'b' has categories that differ in case or blanks only: 'A b', 'ab'" in out
+
+
+def test_ids_that_became_floats_are_one_person_in_a_plan(run, folder, weighted):
+    text = (folder / "more.csv").read_text()
+    ids = [f"{i % 6 + 1}" + ".0" * (i % 12 > 5) for i in range(200)]
+    rows = [line.rsplit(",", 1)[0] for line in text.splitlines()]
+    lines = [rows[0] + ",who", *(f"{row},{i}" for row, i in zip(rows[1:], ids))]
+    (folder / "more.csv").write_text("\n".join(lines))
+    out = run(*weighted, "--drop", "often", "--person", "who", "--json")[1]
+    assert strict(out)["plan"]["n_samples"] == 6
+    assert np.unique(ids).size == 12
