@@ -140,6 +140,13 @@ def _plan(parser):
         required=True,
         help="how many records there will be; with --person, how many persons",
     )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write a page with controls for epsilon, records, columns and delta (.html), or its numbers "
+        "(.json)",
+    )
+    _force(parser)
     _json(parser)
 
 

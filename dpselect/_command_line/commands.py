@@ -19,7 +19,7 @@ from ..records.persons import Persons, adjacency_of
 from ..report import privacy_report
 from . import printing
 from .file_columns import KeptColumn
-from .files import ExportFile, ModelFile, OutputFile, ReportFile, write_all
+from .files import ExportFile, ModelFile, OutputFile, PlanFile, ReportFile, write_all
 from .ledger_command import charged_to, create_ledger, open_ledger, spend
 from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
@@ -89,8 +89,12 @@ def _check_names(names, path):
 
 def plan(arguments):
     """Print the loss that a fit would spend; no file of records is needed."""
+    output = None if arguments.output is None else PlanFile(arguments.output, arguments.force)
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     planned = task.plan(arguments.records)
+    if output is not None:
+        output.write_plan(planned)
+        say_note(f"The page of the plan is {name_of(arguments.output)}.")
     if arguments.json:
         print(json.dumps(planned.to_dict(), allow_nan=False))
     else:

@@ -1,5 +1,6 @@
 """Write files atomically; a model that was paid for is kept under some name."""
 
+import json
 import os
 import pickle
 import secrets
@@ -205,6 +206,22 @@ class ReportFile(OutputFile):
 
     def write_report(self, report):
         self.write(getattr(report, self._form)())
+
+
+class PlanFile(OutputFile):
+    """The file for a plan: a page with controls, or its numbers."""
+
+    def __init__(self, path, force):
+        super().__init__("--output", path, force)
+        self._ending = ending_of(path, "The file --output", (".html", ".json"))
+
+    def write_plan(self, plan):
+        if not hasattr(plan, "to_html"):
+            raise CommandError(
+                "--output draws plans of a fixed epsilon, and --excess-risk looks for one; leave it out."
+            )
+        numbers = self._ending == ".json"
+        self.write(json.dumps(plan.to_grid(), allow_nan=False) if numbers else plan.to_html())
 
 
 class ExportFile(OutputFile):

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -260,3 +261,24 @@ def test_ids_that_became_floats_are_one_person_in_a_plan(run, folder, weighted):
     out = run(*weighted, "--drop", "often", "--person", "who", "--json")[1]
     assert strict(out)["plan"]["n_samples"] == 6
     assert np.unique(ids).size == 12
+
+
+PLAN = ["plan", "--schema", "schema.json", "--target", "out come", "--epsilon", "1", "--records", "4000"]
+
+
+def test_a_plan_can_be_written_as_a_page(run, folder):
+    code, out, err = run(*PLAN, "--output", "plan.html")
+    assert code == 0 and "plan.html" in err and "expected to keep" in out
+    page = (folder / "plan.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and run(*PLAN, "--output", "plan.json")[0] == 0
+    numbers = re.search(r'id="numbers">(.*?)</script>', page, re.DOTALL)[1]
+    assert json.loads(numbers) == json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    # nothing is replaced
+    code, out, err = run(*PLAN, "--output", "plan.html")
+    assert (code, out) == (2, "") and "--force" in err
+
+
+def test_pages_of_other_endings_and_searches_are_refused(run, folder):
+    assert "must end in .html or .json" in run(*PLAN, "--output", "plan.pdf")[2]
+    code, _, err = run(*PLAN, "--excess-risk", "0.1", "--output", "plan.html")
+    assert code == 2 and not (folder / "plan.html").exists(), err
