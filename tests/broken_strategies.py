@@ -5,6 +5,10 @@ itself on a part of the others, and their scores are compared with noise.
 """
 
 import inspect
+import logging
+import sys
+import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -162,6 +166,54 @@ class StatementOfTheRecords(Third):
         choice = super().choose(X, y, stream)
         factor = 1.0 if scores[-1] - scores[0] < 0.05 else 0.9
         return Choice(choice.best, [self.choice_loss(factor * self.selection_epsilon)])
+
+
+class LabelOfTheRecords(Third):
+    """Shows an exact score in the label of its loss."""
+
+    def choose(self, X, y, stream):
+        choice = super().choose(X, y, stream)
+        best = max(self.scores(X, y, stream))
+        return Choice(choice.best, [replace(choice.losses[0], label=f"choice, score {best}")])
+
+
+class Says(Third):
+    """Tells the exact scores to whoever watches, in one of several ways."""
+
+    def scores(self, X, y, stream):
+        scores = super().scores(X, y, stream)
+        self.say(f"scores {scores}")
+        return scores
+
+
+class Prints(Says):
+    def say(self, text):
+        print(text)
+
+
+class PrintsErrors(Says):
+    def say(self, text):
+        print(text, file=sys.stderr)
+
+
+class Warns(Says):
+    def say(self, text):
+        warnings.warn(text, UserWarning, stacklevel=2)
+
+
+class Logs(Says):
+    def say(self, text):
+        logging.getLogger("selection").warning(text)
+
+
+class WarnsOfSomeRecords(Third):
+    """Shows no number, but whether the best score is far ahead."""
+
+    def scores(self, X, y, stream):
+        scores = super().scores(X, y, stream)
+        if max(scores) - min(scores) > 0.05:
+            warnings.warn("one candidate is far ahead", UserWarning, stacklevel=2)
+        return scores
 
 
 class SameSeed(Third):
