@@ -13,6 +13,7 @@ from dpselect import (
     PrivacyLoss,
     StabilityGridSearchCV,
 )
+from dpselect.ledger.spending import Spending
 from dpselect.model_selection.stages import Price, Released, Stage
 from dpselect.noise import as_generator, grid_noise, release
 
@@ -48,6 +49,25 @@ class CountLabels(Stage):
         return Released(price.losses, price.problem, records, {"count_": float(count)})
 
 
+class CountsByItself(CountLabels):
+    """Draw noise that no generator of dpselect makes, as a stage in another process does."""
+
+    def run(self, problem, records, charge):
+        (price,) = self.price(problem)
+        count = records.y.sum() + np.random.default_rng().laplace(scale=1 / self.epsilon)
+        return Released(price.losses, price.problem, records, {"count_": float(count)})
+
+
+class Fails(Stage):
+    """Release nothing, and fail."""
+
+    def price(self, problem):
+        return [Price([], problem)]
+
+    def run(self, problem, records, charge):
+        raise ArithmeticError
+
+
 class ForgetsItsLoss(CountLabels):
     """A broken variant, whose statement is empty."""
 
@@ -69,6 +89,19 @@ def with_stage(name, stage, place, **params):
     return type(type(search).__name__, (type(search),), {"stages": stages})(
         **search.get_params(deep=False) | params
     )
+
+
+def check_what_failed_later(name, tmp_path, file):
+    """Check that a search which fails after a stage has stated a loss counts in full."""
+    ledger = PrivacyLedger(tmp_path / file, epsilon=100.0)
+    search = with_stage(name, CountsByItself(), 1)
+    stages = (*search.stages[:2], Fails(), *search.stages[2:])
+    search = type("Search", (type(search),), {"stages": stages})(**search.get_params(deep=False))
+    with ledger, pytest.raises(ArithmeticError):
+        search.fit(X, Y)
+    (entry,) = ledger.history()
+    assert entry.reserved_epsilon > 0.25
+    assert ledger.spent()[0] == entry.reserved_epsilon
 
 
 def refused_and_spent(search, tmp_path, match):
@@ -117,3 +150,12 @@ def test_nothing_is_released_of_records_that_evaluate(name, tmp_path):
 def test_stages_keep_to_the_epsilon_of_the_search(name, stage, place, tmp_path):
     search = with_stage(name, stage, place)
     assert refused_and_spent(search, tmp_path, "its stages may spend") == 0.0
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_fails_after_a_stage_has_released_counts_in_full(name, tmp_path, monkeypatch):
+    check_what_failed_later(name, tmp_path, "records.ledger")
+    # the twin that begins to charge when it sees noise only
+    monkeypatch.setattr(Spending, "begin", lambda self: None)
+    with pytest.raises(AssertionError):
+        check_what_failed_later(name, tmp_path, "twin.ledger")
