@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.accounting.composition import compose_gaussian, two_sided
+from dpselect.accounting.composition import compose_gaussian, stated_profile, two_sided
 from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.accounting.joint import jointly
@@ -124,6 +125,73 @@ def test_what_is_known_only_in_the_tail_serves_there():
 def test_equal_losses_count_twice():
     losses = [PrivacyLoss(0.5, DELTA, event=ObjectiveEvent(0.05, 0.05))] * 2
     assert 0.5 < jointly(losses, "").epsilon < 1
+
+
+def of_every_kind(epsilon):
+    """Return a loss of each kind that the composition tells apart."""
+    return {
+        "gaussian": gaussian_loss(epsilon, DELTA),
+        "objective": PrivacyLoss(
+            epsilon, DELTA, event=ObjectiveEvent(gaussian_mu(0.8 * epsilon, DELTA), 0.1 * epsilon)
+        ),
+        "choice": choice(epsilon),
+        "choices": choice(epsilon / 4, 4),
+        "pure": PrivacyLoss(epsilon),
+        "stated": PrivacyLoss(epsilon, DELTA),
+    }
+
+
+def alone(loss, delta):
+    """Return the least epsilon that one release has at a delta."""
+
+    def profile(epsilon):
+        stated = stated_profile(loss.epsilon, loss.delta, np.array(epsilon))
+        if loss.event is None or loss.event.times > 1:
+            return stated
+        return min(stated, loss.event.profile(np.array(epsilon)))
+
+    if profile(loss.epsilon) > delta:
+        return loss.epsilon
+    return brentq(lambda epsilon: profile(epsilon) - delta, 0.0, loss.epsilon)
+
+
+def check_each_counts(name, beside, compose=jointly):
+    main, small = of_every_kind(0.9)[name], of_every_kind(0.02)
+    for order in (1, -1):
+        losses = [main, *(small[other] for other in beside)][::order]
+        found = compose(losses, "together")
+        added = PrivacyLoss.sequential(losses)
+        assert found.delta == added.delta and found.epsilon <= added.epsilon
+        # four choices may cost much less together
+        least = 0.3 if name == "choices" else alone(main, found.delta)
+        assert found.epsilon >= least * (1 - 1e-9)
+
+
+BESIDE = [
+    others
+    for size in (1, 2, 5, 6)
+    for others in combinations(of_every_kind(0.02), size)
+    if not {"gaussian", "objective", "stated"}.isdisjoint(others)
+]
+
+
+@pytest.mark.parametrize("name", of_every_kind(0.9))
+def test_each_release_counts_whatever_is_beside_it(name):
+    for beside in BESIDE:
+        check_each_counts(name, beside)
+
+
+@pytest.mark.parametrize("name", of_every_kind(0.9))
+def test_a_release_that_is_left_out_is_found(name):
+    def without(losses, label):
+        kept = [loss for loss in losses if loss.epsilon < 0.5]
+        nothing = PrivacyLoss(0.0, PrivacyLoss.sequential(losses).delta)
+        found = jointly([*kept, nothing], label)
+        return replace(found, delta=nothing.delta, composition="release", parts=())
+
+    for beside in BESIDE:
+        with pytest.raises(AssertionError):
+            check_each_counts(name, beside, without)
 
 
 @pytest.mark.parametrize(
