@@ -143,8 +143,8 @@ def _plan(parser):
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="write a page with controls for epsilon, records, columns and delta (.html), or its numbers "
-        "(.json)",
+        help="write a page with controls for epsilon, records, columns and delta (.html), or its "
+        "numbers (.json)",
     )
     _force(parser)
     _json(parser)
