@@ -128,7 +128,7 @@ class Design:
         self.X, self.factor, self.constant = X, factor, constant
         self.radius, self.n_jobs = radius, n_jobs
         self.n_rows = self.n_samples = X.shape[0]
-        self.sparse = sparse.issparse(X)
+        self.sparse = X.sparse if is_lazy(X) else sparse.issparse(X)
         self.n_columns = X.shape[1] + (constant is not None)
 
     def sample(self, n_rows, *aligned):

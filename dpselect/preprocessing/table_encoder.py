@@ -38,6 +38,9 @@ from .table_terms import TableTerms, total_lengths
 
 # key for all columns, which no column has as its name
 EVERY = ("every column",)
+# a model reads rows that are not stored as CSR arrays if so many times their entries are no more than
+# their features; found by experiment
+SPARSER = 8
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -260,13 +263,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X = self._table(X, reset=False)
         if given_lazily:  # a TabularPipeline gave lazy rows, for a model that reads blocks
             if isinstance(X, TableRows):
-                return SlicedRows(self._encoding(X.X), (len(X), self._n_outputs()))
+                encoding, shape = self._encoding(X.X), (len(X), self._n_outputs())
+                if SPARSER * encoding.n_entries <= shape[1]:
+                    return SlicedRows(encoding.sparse, shape, encoding.n_entries)
+                return SlicedRows(encoding, shape)
             return map_rows(self._dense, X, (self._n_outputs(),))
         if is_lazy(X):
             return block_map(self._dense, X, row_elements=self._n_outputs())
         encoding = self._encoding(X)
         if self.sparse_output:
-            return encoding.sparse(slice(None))
+            encoded = encoding.sparse(slice(None))
+            encoded.eliminate_zeros()
+            return encoded
         # block by block, so that memory is needed for the result only
         blocks = row_blocks(len(X), self._n_outputs()) or [slice(0)]
         return collect(map(encoding, blocks), len(X))

@@ -3,9 +3,8 @@
 from itertools import groupby
 
 import numpy as np
-from scipy import sparse
 
-from ..rows import is_arrow
+from ..rows import equal_rows, is_arrow
 from .arrow_columns import arrow_view, holds_numbers
 from .number_scale import NumberScale
 from .schema import NumberColumn
@@ -29,6 +28,11 @@ class TableEncoding:
         From names to what the schema says of them.
     strict : bool, default=False
         Whether categories that are not listed are refused.
+
+    Attributes
+    ----------
+    n_entries : int
+        Upper bound on the features of a record that are not 0.
     """
 
     def __init__(self, terms, columns, known, strict=False):
@@ -40,6 +44,7 @@ class TableEncoding:
             for name in columns.keys() - self.numbers.keys()
         }
         self.scale = NumberScale([known[name] for name in numbers]) if numbers else None
+        self.n_entries = sum(term.n_entries for term in terms)
         self.terms, self.parts = terms, _parts(terms, {name: j for j, name in enumerate(numbers)})
 
     def __call__(self, rows):
@@ -54,10 +59,21 @@ class TableEncoding:
         return features.T
 
     def sparse(self, rows):
-        """Return the features as a CSR array."""
-        _, read = self._read(rows)
-        blocks = [term.sparse(*(read[name] for name in term.columns)) for term in self.terms]
-        return sparse.hstack(blocks, format="csr")
+        """Return the features as a CSR array with `n_entries` of each record, zeros among them."""
+        z, read = self._read(rows)
+        b, start = z.shape[1], 0
+        values, places = np.empty((self.n_entries, b)), np.empty((self.n_entries, b), dtype=np.int32)
+        for outputs, term, numbers in self.parts:
+            if isinstance(term, NumberTerms):
+                stored = slice(start, start + outputs.stop - outputs.start)
+                term.write(z[numbers], values[stored])
+                places[stored] = np.arange(outputs.start, outputs.stop)[:, np.newaxis]
+            else:
+                stored = slice(start, start + term.n_entries)
+                values[stored], at = term.entries(*(read[name] for name in term.columns))
+                np.add(at, outputs.start, out=places[stored], casting="same_kind")
+            start = stored.stop
+        return equal_rows(values, places, self.terms[-1].outputs.stop)
 
     def _read(self, rows):
         """Return the scaled numbers of a slice, shape (p, b), and all columns by name."""

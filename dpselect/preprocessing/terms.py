@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import helmert
 
 from ..utils.type_aliases import Array, FloatArray
@@ -104,9 +103,17 @@ class Term(ABC):
     def encode(self, *read: Array) -> FloatArray:
         """Return the features of columns that were read."""
 
-    def sparse(self, *read: Array) -> sparse.csr_array:
-        """Return the same features as a CSR array."""
-        return sparse.csr_array(self.encode(*read))
+    @property
+    def n_entries(self) -> int:
+        """int : Upper bound on the features of a record that are not 0."""
+        return len(self.names)
+
+    def entries(self, *read: Array) -> tuple[FloatArray, Array]:
+        """Return `n_entries` features of each record, all others being 0, and their places.
+
+        Of shape (n_entries, b), and a shape that can be broadcast to it. Places of a record ascend.
+        """
+        return self.encode(*read).T, np.arange(len(self.names))[:, np.newaxis]
 
     @property
     @abstractmethod
@@ -236,13 +243,17 @@ class CategoryTerm(Term):
             return columns[:-1].T
         return _corners(len(self.levels))[:, self._places(read)].T
 
-    def sparse(self, *read):
+    @property
+    def n_entries(self):
+        return 1 if self.code == "onehot" else super().n_entries
+
+    def entries(self, *read):
         if self.code != "onehot":
-            return super().sparse(*read)
-        places = self._places(*read)
-        rows = np.flatnonzero(places >= 0)
-        shape = (len(places), len(self.levels))
-        return sparse.csr_array((np.ones(len(rows)), (rows, places[rows])), shape=shape)
+            return super().entries(*read)
+        places = self._places(*read)[np.newaxis]
+        listed = (places >= 0) & (places < len(self.levels))
+        # codes are of a short type, in which products of places would overflow
+        return listed.astype(np.float64), np.where(listed, places, 0).astype(np.intp)
 
     def _places(self, read):
         if not self.cuts:
@@ -256,8 +267,9 @@ class CategoryTerm(Term):
     def lengths(self):
         if self.code == "onehot":
             return Lengths(1.0, 1.0, 1.0, 1.0)
-        corners = helmert(len(self.levels))
-        l1, square = float(np.abs(corners).sum(axis=0).max()), 1 - 1 / len(self.levels)
+        # the corner with the largest l1 norm is the first one, whose coordinates are (k (k + 1))^(-1/2)
+        k = np.arange(1, len(self.levels))
+        l1, square = float(np.cumsum(1 / np.sqrt(k * (k + 1)))[-1]), 1 - 1 / len(self.levels)
         return Lengths(l1, square, l1, square)
 
 
@@ -309,16 +321,17 @@ class PairTerm(Term):
         products *= self.amplitude
         return products.reshape(len(one) * len(other), one.shape[1]).T
 
-    def sparse(self, *read):
-        one, other = (factor.sparse(x) for factor, x in zip(self.factors, read))
-        entries = one.tocoo()
-        # each entry of the first factor times the row of the second one
-        products = other[entries.row]
-        times = np.diff(products.indptr)
-        values = np.repeat(entries.data, times) * products.data * self.amplitude
-        places = np.repeat(entries.col, times) * other.shape[1] + products.indices
-        shape = len(read[0]), one.shape[1] * other.shape[1]
-        return sparse.csr_array((values, (np.repeat(entries.row, times), places)), shape=shape)
+    @property
+    def n_entries(self):
+        one, other = self.factors
+        return one.n_entries * other.n_entries
+
+    def entries(self, *read):
+        (one, at), (other, beside) = (factor.entries(x) for factor, x in zip(self.factors, read))
+        products = one[:, np.newaxis] * other
+        products *= self.amplitude
+        places = at[:, np.newaxis] * len(self.factors[1].names) + beside
+        return products.reshape(self.n_entries, -1), places.reshape(self.n_entries, -1)
 
     @property
     def lengths(self):

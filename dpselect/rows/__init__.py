@@ -25,7 +25,7 @@ from .cutting import collect, over_blocks, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts, in_part
 from .source import column_names, is_arrow, library_of
-from .sparse_rows import canonical, on_each_row, row_sums, transposed
+from .sparse_rows import canonical, equal_rows, on_each_row, row_sums, transposed
 from .tables import n_rows, take, take_records
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "column_names",
     "distinct",
     "dummy_rows",
+    "equal_rows",
     "gathered",
     "hold",
     "in_memory",

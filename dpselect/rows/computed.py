@@ -4,7 +4,7 @@ import numpy as np
 from sklearn import get_config
 
 from .blocks import as_lazy, is_lazy
-from .cutting import row_blocks
+from .cutting import equally_sparse_blocks, row_blocks
 from .distributed import DistributedRows
 from .source import LocalRows, column_names, rows_at
 
@@ -29,15 +29,21 @@ def read_by_block(X, n_columns, cheap=False):
 
 
 class SlicedRows(LocalRows):
-    """Rows of finite float64 that a function computes from any slice of a table in memory."""
+    """Rows of finite float64 that a function computes from any slice of a table in memory.
+
+    They are dense, or CSR arrays that store `n_entries` of each row.
+    """
 
     in_memory = finite = True
 
-    def __init__(self, function, shape):
+    def __init__(self, function, shape, n_entries=None):
         super().__init__(shape)
-        self.function = function
+        self.function, self.n_entries = function, n_entries
+        self.sparse = n_entries is not None
 
     def pieces(self, row_elements):
+        if self.sparse:
+            return equally_sparse_blocks(self.shape, self.n_entries)
         return row_blocks(len(self), row_elements)
 
     def load(self, rows):

@@ -43,11 +43,15 @@ def rows_in_block(row_elements):
 
 def sparse_blocks(X, beside):
     """Cut rows of a sparse matrix by stored entries, or by `beside` numbers a row if these are more."""
-    width = max(beside, -(-X.nnz // max(1, X.shape[0])))
+    return equally_sparse_blocks(X.shape, max(beside, -(-X.nnz // max(1, X.shape[0]))))
+
+
+def equally_sparse_blocks(shape, width):
+    """Cut sparse rows of `width` stored entries."""
     # a sum over a block may have an entry per column, and adding it should be relatively cheap
     # the allowance for rounding in linear models' noise does not cover sums over more rows
-    step = max(rows_in_block(width), min(4 * X.shape[1] // width, MAX_SUMMED))
-    return _slices(X.shape[0], step)
+    step = max(rows_in_block(width), min(4 * shape[1] // width, MAX_SUMMED))
+    return _slices(shape[0], step)
 
 
 def over_blocks(function, X, aligned, row_elements, n_jobs=None, beside=None):

@@ -17,9 +17,10 @@ class RowSource(ABC):
 
     `dtype` is that of a dummy row; `names` are those of the columns, or None. `in_memory` sources
     yield identical rows in every pass. `finite` ones yield finite float64, which needs no check.
+    `sparse` ones are known to yield CSR arrays.
     """
 
-    in_memory = finite = False
+    in_memory = finite = sparse = False
 
     def __init__(self, shape, dtype=np.float64, names=None):
         self.shape, self.ndim = tuple(shape), len(shape)
@@ -145,7 +146,7 @@ class PickedRows(LocalRows):
         super().__init__((len(indices), *base.shape[1:]), base.dtype, base.names)
         self.base, self.indices = base, indices
         self.random_access = base.random_access
-        self.in_memory, self.finite = base.in_memory, base.finite
+        self.in_memory, self.finite, self.sparse = base.in_memory, base.finite, base.sparse
 
     def pieces(self, row_elements):
         cuts = [

@@ -50,6 +50,14 @@ def rows_between(X, rows):
     return _of_parts(sparse.csr_array, X.data[low:high], *places, shape)
 
 
+def equal_rows(values, places, n_columns):
+    """Return a CSR array of b rows with `values` at ascending `places`, both of shape (n_entries, b)."""
+    kind = np.int32 if max(values.size, n_columns) <= np.iinfo(np.int32).max else np.int64
+    ends = np.arange(0, values.size + 1, max(1, len(values)), dtype=kind)
+    entries = values.T.ravel(), places.T.ravel().astype(kind, copy=False), ends
+    return _of_parts(sparse.csr_array, *entries, (values.shape[1], n_columns))
+
+
 def transposed(block):
     """Return the transpose of a CSR array without copying."""
     parts = block.data, block.indices, block.indptr

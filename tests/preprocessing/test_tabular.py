@@ -38,6 +38,7 @@ from dpselect.preprocessing import (
     TabularPipeline,
     tabular_pipeline,
 )
+from dpselect.preprocessing.table_encoding import TableEncoding
 from dpselect.records.public_shape import n_problems
 from dpselect.rows import computed, cutting
 from tests.marks import a_third
@@ -399,6 +400,52 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
             )
         for estimator, expected in zip(estimators, stored):
             assert (coefficients(estimator, container, table) != expected).any()
+
+
+LONG = [f"c{i}" for i in range(300)]
+MODELS_OF_LONG = [
+    DPLogisticRegression(classes=[0, 1], alpha=0.01, random_state=root_stream(0)),
+    DPLinearSVC(classes=[0, 1], alpha=0.01, random_state=root_stream(0)),
+    DPPoissonRegressor(target_bound=1.0, alpha=0.01, random_state=root_stream(0)),
+    DPRidge(target_range=(0, 1), random_state=root_stream(0)),
+]
+
+
+@pytest.mark.parametrize("model", MODELS_OF_LONG, ids=lambda model: type(model).__name__)
+def test_long_lists_are_read_by_their_codes(model, monkeypatch):
+    """Rows with few entries are never dense, and models of them are the same."""
+    rng = np.random.default_rng(0)
+    z, codes = rng.random(3000), rng.integers(0, 301, 3000)
+    X = pd.DataFrame({"z": z, "c": np.array([*LONG, "other"], dtype=object)[codes]})
+    y = (rng.random(3000) < 0.2 + 0.3 * (codes % 2) + 0.3 * z).astype(int)
+    schema = {"z": {"bounds": (0, 1), "missing": True}, "c": LONG}
+    pipeline = tabular_pipeline(schema, model, categories="onehot", expansion=2)
+    rows = pipeline[0].fit(X).transform(X)
+    expected = clone(pipeline.bound(3000)[-1]).fit(rows, y).coef_
+
+    monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+    sparse_rows, dense_rows, blocks = TableEncoding.sparse, TableEncoding.__call__, []
+
+    def one_row(encoding, rows):
+        assert encoding.n_records == 1
+        return dense_rows(encoding, rows)
+
+    monkeypatch.setattr(TableEncoding, "__call__", one_row)
+    monkeypatch.setattr(
+        TableEncoding, "sparse", lambda *args: blocks.append(sparse_rows(*args)) or blocks[-1]
+    )
+    with config_context(working_memory=0):
+        found = pipeline.fit(X, y)[-1].coef_
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+        assert {block.nnz for block in blocks} == {4 * block.shape[0] for block in blocks}
+
+        def shifted(*args):
+            rows = sparse_rows(*args)
+            rows.indices = np.minimum(rows.indices + 1, rows.shape[1] - 1)
+            return rows
+
+        monkeypatch.setattr(TableEncoding, "sparse", shifted)  # a twin
+        assert np.abs(pipeline.fit(X, y)[-1].coef_ - expected).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -1,15 +1,18 @@
 """The maps from columns to features: their values, and how long they can be."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import helmert
 from sklearn.linear_model import Ridge
 
 from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
 from dpselect.preprocessing.terms import (
     CategoryTerm,
     FourierTerm,
+    Lengths,
     NumberTerm,
     PairTerm,
     random_directions,
@@ -81,6 +84,34 @@ def test_codes_are_the_corners_of_a_simplex():
     assert codes.shape == (5, 3) and (codes[4] == 0).all()
     columns = CategoryTerm((JOB,), code="onehot").encode(np.array([0, 1, 2, 3, -1]))
     np.testing.assert_array_equal(columns, np.eye(5)[:, :4])
+
+
+def norms_by_rows(term):
+    """Lengths of a simplex from all of its corners, whose number is the square of that of the levels."""
+    corners = helmert(len(term.levels))
+    l1, square = float(np.abs(corners).sum(axis=0).max()), 1 - 1 / len(term.levels)
+    return Lengths(l1, square, l1, square)
+
+
+def levels(n, code="simplex"):
+    names = tuple(map(str, range(n - (code == "simplex"))))
+    return CategoryTerm((CategoryColumn("c", tuple(map(str, range(n)))),), names, code=code)
+
+
+def test_the_norms_of_corners_are_known_without_the_corners():
+    for n in (*range(2, 60), 300):
+        assert levels(n).lengths == norms_by_rows(levels(n))  # to the last bit
+    tracemalloc.start()
+    try:
+        peaks = []
+        for norms in (lambda term: term.lengths, norms_by_rows):
+            tracemalloc.reset_peak()
+            norms(levels(2000))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    # linear in the levels, and of the twin their square
+    assert peaks[0] < 1000 * 2000 < 2000**2 < peaks[1]
 
 
 def test_both_codes_give_the_same_model():
@@ -198,3 +229,48 @@ def test_typical_lengths_are_means_over_even_numbers(term):
     # those of random features are means over the offsets, too
     rtol = 0.1 if isinstance(term, (PairTerm, FourierTerm)) else 1e-3
     np.testing.assert_allclose(found, term.lengths[2:], rtol=rtol)
+
+
+def dense_rows(n_features, values, places):
+    """Rows with entries at places, which must be in ascending order."""
+    places = np.broadcast_to(places, values.shape)
+    assert (np.diff(places, axis=0) > 0).all()
+    rows = np.zeros((values.shape[1], n_features))
+    np.put_along_axis(rows, places.T, values.T, axis=1)
+    return rows
+
+
+def named(term, *read):
+    """A term whose features have names."""
+    if isinstance(term, PairTerm):
+        term = replace(term, factors=tuple(map(named, term.factors, read)))
+    return replace(term, names=tuple(map(str, range(term.encode(*read).shape[1]))))
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_entries_are_the_features_that_are_not_0(term):
+    rng = np.random.default_rng(0)
+    read = [
+        rng.integers(-1, len(part.levels), 50).astype(np.int8)
+        if isinstance(part, CategoryColumn)
+        else np.where(rng.random(50) < 0.2 * part.missing, NAN, rng.random(50))
+        for part in term.parts
+    ]
+    term = named(term, *read)
+    rows, (values, places) = term.encode(*read), term.entries(*read)
+    assert values.shape == (term.n_entries, 50)
+    np.testing.assert_array_equal(dense_rows(rows.shape[1], values, places), rows)
+    if rows.shape[1] > 1:  # a twin with each entry one place further
+        twin = dense_rows(rows.shape[1] + 1, values, places + 1)
+        assert (twin[:, :-1] != rows).any()
+
+
+def test_places_of_pairs_of_long_lists():
+    """Codes are of a short type, and places of their products are not."""
+    one, other = levels(100, "onehot"), levels(120, "onehot")
+    names = tuple(f"{i}*{j}" for i in range(100) for j in range(120))
+    term = PairTerm((*one.parts, *other.parts), names, factors=(one, other), amplitude=0.5)
+    read = np.array([99, 0, -1, 57], dtype=np.int8), np.array([119, 119, 3, 64], dtype=np.int8)
+    values, places = term.entries(*read)
+    assert term.n_entries == 1 and values.tolist() == [[0.5, 0.5, 0.0, 0.5]]
+    assert places[0, [0, 1, 3]].tolist() == [99 * 120 + 119, 119, 57 * 120 + 64]
