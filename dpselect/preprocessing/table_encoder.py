@@ -443,7 +443,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
         try:
-            columns = self._given_schema().columns.values()
+            # once fitted, without reading the schema anew: scikit-learn asks several times a prediction
+            columns = getattr(self, "schema_", None) or self._given_schema()
+            columns = columns.columns.values()
         except ValueError:  # `fit` raises it
             columns = ()
         tags.input_tags.allow_nan = any(column.missing for column in columns)

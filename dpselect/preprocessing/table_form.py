@@ -25,6 +25,8 @@ GAPS = "gaps"  # numbers with gaps, stored as objects
 NUMERIC_TYPES, FLOATS = (numbers.Real, Decimal, np.bool_), (float, np.floating)
 # Every elementwise function of numpy is finite at one of these at least.
 DUMMY_NUMBERS, DUMMY_TEXT = (0.5, 2.0), "text"
+# of so few texts reading each takes less time than finding those that are equal
+FEW_TEXTS = 256
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,10 @@ def plain_values(column):
 
 
 def distinct_cells(column):
-    """Return the distinct cells of a column of texts or categories, and their positions; else None."""
+    """Return the distinct cells of a column of texts or categories, and their positions; else None.
+
+    None, too, of a few texts, which are read one by one.
+    """
     if is_arrow(column):
         return arrow_cells(column)
     dtype = column.dtype
@@ -297,6 +302,8 @@ def distinct_cells(column):
         column = column.cat.remove_unused_categories()
         places, distinct = column.cat.codes.to_numpy(), plain_values(column.cat.categories.to_series())
     elif hasattr(column, "iloc") and issubclass(getattr(dtype, "type", object), str):
+        if len(column) <= FEW_TEXTS:
+            return None
         places, distinct = column.factorize()
         distinct = distinct.to_numpy(dtype=object)
     else:

@@ -115,7 +115,9 @@ def test_columns_of_any_container_are_encoded_as_their_cells(cells, container, s
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 8)  # two or three records
     for schema in schemas:
         expected = rows_of(schema, [[cell] for cell in cells])
-        np.testing.assert_array_equal(rows_of(schema, container(cells)), expected)
+        for few in (table_form.FEW_TEXTS, 0):  # texts are read one by one, and each distinct one once
+            monkeypatch.setattr(table_form, "FEW_TEXTS", few)
+            np.testing.assert_array_equal(rows_of(schema, container(cells)), expected)
 
 
 @pytest.mark.parametrize("cells", [[True, False, True], [True, None, False]])
