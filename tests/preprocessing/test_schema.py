@@ -6,9 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
-from dpselect.preprocessing import PublicSchema, schema_template
+from dpselect.preprocessing import PublicSchema, TableEncoder, schema, schema_template
 from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
+from dpselect.preprocessing.table_cells import as_number
 
 KNOWN = {
     "age": (0, 120),
@@ -168,3 +170,33 @@ def test_a_gap_or_another_value_is_the_level_that_was_asked_for(categories, miss
     other = "<unknown>" if unknown else None
     assert levels == ["<missing>" if missing else other] * 3 + [other]
     assert column.read(column.values(0)).tolist() == list(range(len(column.levels)))
+
+
+def n_read(monkeypatch, cached):
+    """How many categories are parsed by the predictions of a fitted encoder."""
+    levels, parsed = [str(i) for i in range(50)], []
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "as_number", lambda value: parsed.append(value) or as_number(value))
+        if not cached:
+            patched.setattr(schema, "_meanings", schema._meanings.__wrapped__)
+        encoder = TableEncoder({"c": levels}).fit([["1"]])
+        del parsed[:]
+        for _ in range(3):
+            get_tags(encoder)
+            encoder.transform([["2"]])
+    return len(parsed)
+
+
+def test_a_list_of_categories_is_read_once_for_many_predictions(monkeypatch):
+    assert n_read(monkeypatch, cached=True) == 0
+    assert n_read(monkeypatch, cached=False) == 3 * 50  # and a twin reads it in each of them
+
+
+def test_lists_that_compare_as_equal_mean_the_same():
+    """What is known of one list is taken for another that is equal to it."""
+    cells = np.array([1, 1.0, True, "1", "true", "1.0", 0, -0.0, "-0", "false", None, "x"], dtype=object)
+    for lists in ([(1, 0), (True, False), (1.0, -0.0)], [(1, "x"), (True, "x"), (1.0, "x")]):
+        assert len({*lists}) == 1
+        read = [CategoryColumn("c", given).read(cells).tolist() for given in lists]
+        uncached = [schema._meanings.__wrapped__(given) for given in lists]
+        assert read[0] == read[1] == read[2] and uncached[0] == uncached[1] == uncached[2]
