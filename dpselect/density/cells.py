@@ -9,6 +9,8 @@ from ..records.persons import cell_counts
 from ..utils.validation import check_number, unquoted
 
 MAX_CELLS = 10**7
+# smallest width of computed bins, relative to the largest edge and absolute, and where edges decide
+NARROW, TINY, NEAR = 2.0**-40, 2.0**-1000, 2.0**-8
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,8 @@ class Cells:
 
     def index(self, X):
         """Return the flat index of the cell of each row, or of the nearest one."""
-        # only inner edges, so that values outside fall in a border cell
-        bins = [
-            np.searchsorted(edges[1:-1], column, side="right") for edges, column in zip(self.edges, X.T)
-        ]
-        return np.ravel_multi_index(bins, self.shape)
+        bins = [_bins(edges, column) for edges, column in zip(self.edges, X.T)]
+        return bins[0] if len(bins) == 1 else np.ravel_multi_index(bins, self.shape)
 
     def check_columns(self, n_features):
         """Refuse records with other columns than the listed ones."""
@@ -96,6 +95,33 @@ class Cells:
         """Return a mask of the rows inside the box, edges included."""
         low, high = np.array([(edges[0], edges[-1]) for edges in self.edges]).T
         return ((low <= X) & (X <= high)).all(axis=1)
+
+
+def _bins(edges, x):
+    """Return the bin of each number between equally spaced edges, or the nearest one.
+
+    They are computed, as (x - low) / width, and decided by an edge where that is NEAR an integer.
+    Rounding cannot lead further: of at most 10^7 bins it adds up to less than 10^7 * 2^-50 < 2^-26 in
+    the quotient, and, with M the largest absolute edge, 2^-50 M / width <= 2^-10 in the place of an
+    edge, where a width is 2^-40 M or more. Narrower bins are searched.
+    """
+    low, high, inner = float(edges[0]), float(edges[-1]), edges[1:-1]
+    n = len(edges) - 1
+    if (high - low) / n < max(NARROW * max(abs(low), abs(high)), TINY):
+        # only inner edges, so that values outside fall in a border cell
+        return np.searchsorted(inner, x, side="right")
+    # clipped first, as an overflow would warn of a value far outside
+    places = np.clip(x, low, high)
+    places -= low
+    places *= n / (high - low)
+    found, nearest = places.astype(np.intp), np.rint(places)
+    places -= nearest
+    near = np.abs(places, out=places) < NEAR
+    if near.any():
+        edge = nearest.astype(np.intp)
+        edge -= x < edges[edge]
+        np.copyto(found, edge, where=near)
+    return np.clip(found, 0, n - 1, out=found)
 
 
 def columns_listed(bounds, bin_width):
