@@ -68,23 +68,45 @@ class NoisyCounts:
 
         Weights lie in [0, 1]. NaN where the denominator does not stand.
         """
-        among = weights > 0
-        least, upper_end = values[among].min(), values[among].max()
-        size, a = self.h @ weights, self.h @ (weights * values)
-        stands = self.stands(weights)
-        b = np.where(stands, size, 1.0)
+        return tuple(number[..., 0] for number in self.means([(values, weights)], z))
+
+    def means(self, pairs, z=Z):
+        """Return :meth:`mean` of many pairs of values and weights, on a last axis."""
+        parts = (self._sums(*pair) for pair in pairs)
+        stands, least, upper_end, a, b, spread, *noise = (np.stack(p, axis=-1) for p in zip(*parts))
         found = a / b
         r = np.clip(found, least, upper_end)
-        spread = (self.h * weights * (values - r[..., None]) ** 2).sum(axis=-1) / b
         spread = np.clip(spread, 0.0, (upper_end - r) * (r - least))
+        # sums of the products of g = weights (values - r) and the weights, and of g and the weights
+        gg, wg, ww, g, w = noise
 
         def excess(s):
             tilted = spread + np.maximum((least + upper_end - 2 * r) * (s - r), 0.0)
             sampling = b * np.minimum(tilted, (upper_end - s) * (s - least))
-            g = weights * (values - s[..., None])
-            return (a - s * b) ** 2 - z**2 * (sampling + self.noise(g))
+            t = s - r
+            squares = gg - 2 * t * wg + t**2 * ww - (g - t * w) ** 2 / self.moved
+            return (a - s * b) ** 2 - z**2 * (sampling + self.variance * np.maximum(squares, 0.0))
 
         return figure(stands, found, r, excess, least, upper_end)
+
+    def _sums(self, values, weights):
+        """Return the sums of which a mean and its interval are made."""
+        among = weights > 0
+        h = self.h
+        if not among.all():
+            h, values, weights = h[..., among], values[among], weights[among]
+        least, upper_end = values.min(), values.max()
+        size, a = h @ weights, h @ (weights * values)
+        ww, w = (weights**2).sum(), weights.sum()
+        noise = self.variance * np.maximum(ww - w**2 / self.moved, 0.0)
+        stands = (size > 0) & (size > FEWEST_DEVIATIONS * np.sqrt(noise))
+        b = np.where(stands, size, 1.0)
+        away = values - np.clip(a / b, least, upper_end)[..., None]
+        spread = (h * weights * away**2).sum(axis=-1) / b
+        g = weights * away
+        sums = (g**2).sum(axis=-1), (weights * g).sum(axis=-1), ww, g.sum(axis=-1), w
+        shape = np.shape(a)
+        return stands, *(np.broadcast_to(x, shape) for x in (least, upper_end, a, b, spread, *sums))
 
     def pairs(self, wins):
         """Return (value, low, high, margin) of the mean of ``wins[j, k]`` over all pairs.
@@ -187,7 +209,8 @@ def figure(stands, found, inside, excess, least, upper_end):
 
 
 def _turn(excess, inside, end):
-    inside, outside = np.array(inside, dtype=np.float64), np.full(np.shape(inside), end)
+    inside = np.array(inside, dtype=np.float64)
+    outside = np.zeros_like(inside) + end
     covered = excess(outside) <= 0
     for _ in range(STEPS):
         middle = (inside + outside) / 2

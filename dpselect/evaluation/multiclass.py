@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,12 +115,11 @@ def _loss(counts, values):
 
 def _mean_of_recalls(counts, right, labels):
     """Return the mean of the recalls of all classes, which come from different records."""
-    found = [counts.mean(right, 1.0 * label) for label in labels]
-    value, low, high, _ = np.mean(found, axis=0)
-    K = len(labels)
-    below = np.sqrt(sum((value - low) ** 2 for value, low, _, _ in found)) / K
-    above = np.sqrt(sum((high - value) ** 2 for value, _, high, _ in found)) / K
-    margin = np.sqrt(sum(margin**2 for *_, margin in found)) / K
+    value, low, high, margin = counts.means((right, 1.0 * label) for label in labels)
+    below, above, margin = (
+        np.sqrt((each**2).sum(axis=-1)) / len(labels) for each in (value - low, high - value, margin)
+    )
+    value = value.mean(axis=-1)
     return value, value - below, value + above, margin
 
 
@@ -170,13 +170,17 @@ class MulticlassEvaluation(Evaluation):
     @cached_property
     def cells(self) -> dict[str, Array]:
         """dict of ndarrays : "label", "prediction", and the ends "low" and "high" of each cell's bin."""
-        label, prediction, low, high = MulticlassCells(self.classes, self.calibrated_scores).table
+        label, prediction, low, high = self._table
         names = {"label": self.classes[label], "prediction": self.classes[prediction]}
         return names | ({"low": low, "high": high} if self.calibrated_scores else {})
 
+    @cached_property
+    def _table(self):
+        return MulticlassCells(self.classes, self.calibrated_scores).table
+
     @property
     def _readers(self) -> Mapping[str, Metric]:
-        label, prediction, low, high = MulticlassCells(self.classes, self.calibrated_scores).table
+        label, prediction, low, high = self._table
         right, everything = 1.0 * (label == prediction), np.ones(len(label))
         labels = label == np.arange(len(self.classes))[:, None]
         readers = {
@@ -214,16 +218,25 @@ class MulticlassEvaluation(Evaluation):
         """
         check_choice("name", name, self.class_metrics, why="no figure of a class has this name")
         place = check_member("label", label, self.classes.tolist(), why="the model has no such label")
-        is_label, predicted = (
-            self.cells[part] == self.classes[place] for part in ("label", "prediction")
-        )
+        return self._estimate(Metric(lambda counts: counts.mean(*self._ratio(name, place))))
+
+    def _ratio(self, name, place):
+        """Return the values and weights of the cells in a metric of one class."""
+        label, prediction, *_ = self._table
+        is_label, predicted = label == place, prediction == place
         values, weights = {
             "precision": (is_label, predicted),
             "recall": (predicted, is_label),
             "f1": (is_label & predicted, (is_label + 1.0 * predicted) / 2),
             "share": (is_label, np.ones(len(is_label))),
         }[name]
-        return self._estimate(_mean(1.0 * values, 1.0 * weights))
+        return 1.0 * values, 1.0 * weights
+
+    def _of_classes(self, names):
+        """Return the estimates of metrics of all classes, class by class."""
+        asked = list(product(range(len(self.classes)), names))
+        metric = Metric(lambda counts: counts.means(self._ratio(name, place) for place, name in asked))
+        return [Estimate(*map(float, numbers)) for numbers in zip(*metric(self.noisy_counts))]
 
     def confusion_matrix(self) -> tuple[tuple[Estimate, ...], ...]:
         """Return the expected counts of (label, prediction) among `n_records` records.
@@ -260,17 +273,15 @@ class MulticlassEvaluation(Evaluation):
         index = pandas.MultiIndex.from_product(
             [self.classes, self.class_metrics], names=["label", "metric"]
         )
-        rows = [self.class_metric(name, label) for label, name in index]
+        rows = self._of_classes(self.class_metrics)
         return pandas.DataFrame(
             [(e.value, e.low, e.high) for e in rows], index=index, columns=["value", "low", "high"]
         )
 
     def _figures(self):
-        return super()._figures() | {
-            f"{name} of {label!r}": self.class_metric(name, label)
-            for label in self.classes.tolist()
-            for name in ("precision", "recall")
-        }
+        names = ("precision", "recall")
+        texts = [f"{name} of {label!r}" for label, name in product(self.classes.tolist(), names)]
+        return super()._figures() | dict(zip(texts, self._of_classes(names)))
 
 
 def _entropy(p):

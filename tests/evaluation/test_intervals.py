@@ -1,12 +1,14 @@
 """Figures from noisy counts: without noise, without bias, and with intervals that cover."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn import metrics
 
 from dpselect.evaluation.binary import BIN, LABEL, METRICS, SCORE
 from dpselect.evaluation.evaluation import noise_variance
-from dpselect.evaluation.intervals import NoisyCounts
+from dpselect.evaluation.intervals import NoisyCounts, Z, figure
 from dpselect.noise import as_generator, discrete_laplace
 from dpselect.noise.grid import noise_ratio
 
@@ -153,3 +155,44 @@ def test_what_says_nothing_is_said_to():
         value, *_ = METRICS[name](drawn(500, 0.3, cells=rare), POSITIVE)
         assert np.isnan(value).mean() > 0.95
     assert not np.isnan(METRICS["accuracy"](drawn(500, 3.0, cells=rare), POSITIVE)).any()
+
+
+def slow_mean(counts, values, weights, moved):
+    """The mean of a cell and its interval, from all cells in each step of the bisection."""
+    among = weights > 0
+    least, upper_end = values[among].min(), values[among].max()
+    size, a = counts.h @ weights, counts.h @ (weights * values)
+    stands = counts.stands(weights)
+    b = np.where(stands, size, 1.0)
+    r = np.clip(a / b, least, upper_end)
+    spread = (counts.h * weights * (values - r[..., None]) ** 2).sum(axis=-1) / b
+    spread = np.clip(spread, 0.0, (upper_end - r) * (r - least))
+
+    def excess(s):
+        tilted = spread + np.maximum((least + upper_end - 2 * r) * (s - r), 0.0)
+        sampling = b * np.minimum(tilted, (upper_end - s) * (s - least))
+        noise = replace(counts, moved=moved).noise(weights * (values - s[..., None]))
+        return (a - s * b) ** 2 - Z**2 * (sampling + noise)
+
+    return figure(stands, a / b, r, excess, least, upper_end)
+
+
+def test_many_means_are_those_of_all_cells():
+    rng = np.random.default_rng(0)
+    released = rng.poisson(40, (6, 50)) + rng.normal(0, 5.0, (6, 50))
+    released[:, 0] -= 30  # too few records in one cell
+    counts = NoisyCounts.of(released, 2000.0, 25.0)
+    pairs = [
+        (rng.random(50) * 9 - 2, np.where(rng.random(50) < p, rng.random(50), 0.0)) for p in (1, 0.5)
+    ]
+    pairs += [(rng.random(50), 1.0 * (np.arange(50) < k)) for k in (50, 20, 1)]
+    found = counts.means(pairs)
+    assert found[0].shape == (6, 5) and np.isnan(found[0]).any() and not np.isnan(found[0]).all()
+    for j, pair in enumerate(pairs):
+        for number, expected in zip(found, slow_mean(counts, *pair, counts.moved)):
+            np.testing.assert_allclose(number[:, j], expected, rtol=1e-11, atol=1e-12)
+        alone = counts.mean(*pair)
+        np.testing.assert_array_equal(np.stack(alone), np.stack(found)[..., j])
+    # a twin that takes the noise of the counts for independent after they were moved
+    twin = slow_mean(counts, *pairs[0], 10**9)
+    assert np.abs(found[1][:, 0] - twin[1]).max() > 1e-4
