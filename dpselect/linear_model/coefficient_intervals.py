@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 # number of simulated errors of the coefficients
 DRAWS = 1000
+# With more than so many columns, so many errors share the noise of their matrices, whose inversion takes
+# almost all of the time. The level of an interval then has a Monte-Carlo error between those of 200 and
+# of 1,000 independent draws: a standard deviation of .7 % to 1.6 % at 95 %.
+MANY, SHARING = 100, 5
 # numbers in the matrices that are inverted at once
 IN_MEMORY = 2**20
 # smallest curvature that is inverted, in standard deviations of its noise
@@ -198,21 +202,23 @@ def _errors(fit, curvature, gradients, deviation):
     if missing[0] > 0:
         return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan), _lost(fit, vectors, missing)
     generator = np.random.default_rng(0)
+    sharing = SHARING if d > MANY else 1
     sampled, added = np.empty((2, DRAWS, d))
     at_once = max(1, IN_MEMORY // d**2)
-    for start in range(0, DRAWS, at_once):
-        part = slice(start, min(start + at_once, DRAWS))
-        size = part.stop - part.start
+    for start in range(0, DRAWS // sharing, at_once):
+        size = min(at_once, DRAWS // sharing - start)
+        part = slice(start * sharing, (start + size) * sharing)
         # simulate other draws of the matrices' noise
         M, B = (
             matrix + bound * deviation * _noise(generator, size, d) / weighted
             for matrix, bound in zip((curvature, gradients), fit.bounds)
         )
         M = _at_least_zero(M) + fit.mu * np.eye(d)
-        linear, result = map(np.array, zip(*(fit.draw(generator) for _ in range(size))))
-        chance = _root(B) @ generator.normal(size=(size, d, 1)) / math.sqrt(fit.n)
-        both = np.concatenate([chance, linear[..., None]], axis=-1)
-        sampled[part], away = np.moveaxis(np.linalg.solve(M, both), -1, 0)
+        linear, result = map(np.array, zip(*(fit.draw(generator) for _ in range(size * sharing))))
+        chance = _root(B) @ generator.normal(size=(size, d, sharing)) / math.sqrt(fit.n)
+        both = np.concatenate([chance, linear.reshape(size, sharing, d).swapaxes(1, 2)], axis=-1)
+        solved = np.linalg.solve(M, both).reshape(size, d, 2, sharing)
+        sampled[part], away = solved.transpose(2, 0, 3, 1).reshape(2, size * sharing, d)
         added[part] = result - away
     errors = fit.scale * sampled, fit.scale * added
     variances = [each.var(axis=0) for each in errors]
@@ -244,8 +250,12 @@ def _noise(generator, size, d):
 
 def _at_least_zero(matrices):
     """Project symmetric matrices onto the positive semi-definite ones."""
-    roots = _root(matrices)
-    return roots @ np.swapaxes(roots, -1, -2)
+    try:
+        np.linalg.cholesky(matrices)
+        return matrices
+    except np.linalg.LinAlgError:  # one of them has a negative eigenvalue
+        roots = _root(matrices)
+        return roots @ np.swapaxes(roots, -1, -2)
 
 
 def _root(matrices):

@@ -31,7 +31,7 @@ from dpselect import (
     coef_interval,
 )
 from dpselect.audit import epsilon_lower_bound
-from dpselect.linear_model import coefficients
+from dpselect.linear_model import coefficient_intervals, coefficients
 from dpselect.linear_model.coefficient_fits import fits_of
 from dpselect.linear_model.coefficient_intervals import intervals_of, upper
 from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
@@ -90,10 +90,12 @@ def fitted(name, epsilon=INF):
     return model.set_params(epsilon=epsilon).fit(X, y), y
 
 
+@pytest.mark.parametrize("many", [0, 100])
 @pytest.mark.parametrize(
     "name", ["logistic", "huber", "poisson", "sums", "no intercept", "weights of classes"]
 )
-def test_without_noise_they_are_those_of_the_sandwich(name):
+def test_without_noise_they_are_those_of_the_sandwich(name, many, monkeypatch):
+    monkeypatch.setattr(coefficient_intervals, "MANY", many)
     model, y = fitted(name)
     found = coef_interval(model, X, y, epsilon=INF, n_samples=N)
     curvature = found.curvature_ + model.alpha * np.eye(len(found.coef))
@@ -121,6 +123,35 @@ def test_they_are_there_for_every_noise(name):
     assert (0 < found.noise_share).all() and (found.noise_share < 1).all()
     assert found.privacy_.epsilon == 5.0 and len(found.names) == len(low)
     assert "noise" in repr(found) and list(found.to_frame().columns)[:3] == ["coef", "low", "high"]
+
+
+@pytest.mark.parametrize("name", ["logistic", "sums", "objective", "output"])
+def test_errors_that_share_matrices_have_the_law_of_those_that_do_not(name, monkeypatch):
+    model, y = fitted(name, 5.0)
+    drawn, reaches = coefficient_intervals._noise, []
+    for many, noise in [(100, 1.0), (0, 1.0), (0, 30.0)]:
+        monkeypatch.setattr(coefficient_intervals, "MANY", many)
+        monkeypatch.setattr(coefficient_intervals, "_noise", lambda *args: noise * drawn(*args))
+        release = {"epsilon": 0.7, "random_state": root_stream(0)}
+        found = coef_interval(model, X, y, n_samples=N, **release)
+        assert len(np.unique(found.errors, axis=0)) == 1000 and not found.empty
+        reaches.append(np.abs(found.errors).mean(axis=0))
+    alone, shared, twin = reaches
+    # means of 200 independent groups of errors at least, with a relative deviation below .08
+    assert shared == pytest.approx(alone, rel=0.5)
+    assert twin != pytest.approx(alone, rel=0.5)  # with too much noise in the matrices
+
+
+def test_matrices_with_a_negative_eigenvalue_are_projected():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(5, 6, 6))
+    positive, others = A @ A.swapaxes(1, 2) + 0.1 * np.eye(6), A + A.swapaxes(1, 2)
+    for matrices in (positive, others, np.concatenate([positive, others])):
+        values, vectors = np.linalg.eigh(matrices)
+        expected = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.swapaxes(1, 2)
+        found = coefficient_intervals._at_least_zero(matrices)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.abs(others - coefficient_intervals._at_least_zero(others)).max() > 0.1  # no projection
 
 
 # --- what is released
