@@ -210,19 +210,29 @@ def _concentrated(parts, delta):
     parts = sorted(parts, key=lambda part: (part.event is None, part.epsilon))
     n_apart = sum(part.event is None for part in parts)
     several = {0, n_apart, *(2**j for j in range(n_apart.bit_length()))}
-    return min(_together(parts[: len(parts) - n], parts[len(parts) - n :], delta) for n in several)
+    # a ledger has many entries that are one object
+    found = {
+        key: (part.epsilon, part.delta, *_divergences(part), *_gaussian(part))
+        for key, part in {id(part): part for part in parts}.items()
+    }
+    columns = list(zip(*(found[id(part)] for part in parts))) or [()] * 7
+    return min(_together(columns, len(parts) - n, delta) for n in several)
 
 
-def _together(parts, apart, delta):
-    """Return the smaller of two totals of `parts`, plus the sum of the epsilons in `apart`."""
-    delta -= math.fsum(part.delta for part in apart)
-    added = math.fsum(part.epsilon for part in apart)
-    shift, rho, own = (math.fsum(numbers) for numbers in zip((0.0,) * 3, *map(_divergences, parts)))
+def _together(columns, n, delta):
+    """Return the smaller of two totals of the first n parts, plus the sum of the other epsilons.
+
+    `columns` are the epsilons, the deltas, and what :func:`_divergences` and :func:`_gaussian` return.
+    """
+    epsilons, deltas, *others = columns
+    delta -= math.fsum(deltas[n:])
+    added = math.fsum(epsilons[n:])
+    *sums, mus, lost = (column[:n] for column in others)
+    shift, rho, own = map(math.fsum, sums)
     total = math.inf
     if delta > own and rho < math.inf:
         total = shift + zcdp_to_epsilon(rho, delta - own)
-    mus, deltas = zip((0.0, 0.0), *map(_gaussian, parts))
-    mu, own = math.hypot(*mus), math.fsum(deltas)
+    mu, own = math.hypot(*mus), math.fsum(lost)
     if delta > own and mu < math.inf:
         total = min(total, gaussian_epsilon(mu, delta - own))
     return added + total

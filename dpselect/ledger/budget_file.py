@@ -296,6 +296,12 @@ class BudgetFile:
             f"SELECT {', '.join(COLUMNS)} FROM entries ORDER BY id"
         ).fetchall()
 
+    @property
+    def statements(self):
+        """list of str : The statements of all entries in order."""
+        found = self._connection.execute("SELECT statement FROM entries ORDER BY id").fetchall()
+        return [statement for (statement,) in found]
+
     def _add(self, spent, more):
         """Update the sums for a new or changed entry."""
         self._connection.execute(

@@ -1,7 +1,9 @@
 """One entry of a ledger."""
 
 import json
+import re
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,6 +13,8 @@ from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .budget_file import COLUMNS
 
 UNCOMMITTED = "uncommitted"
+# a label in a statement, a string of JSON
+LABEL = re.compile(r'"label": ("(?:[^"\\]|\\.)*")')
 TIMES = ("reserved_at", "committed_at")
 
 
@@ -80,9 +84,25 @@ class LedgerEntry:
         return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
+def unlabelled_losses(statements):
+    """Return the losses of statements, without their labels: equal ones are one object."""
+    return [_parsed(LABEL.sub('"label": ""', text)) for text in statements]
+
+
 @lru_cache(maxsize=256)
 def _loss_of(text):
-    # cached: most entries have equal statements
+    labels = LABEL.findall(text)
+    if len(labels) != 1:
+        return _parsed(text)
+    loss = copy(_parsed(LABEL.sub('"label": ""', text)))
+    # not by the constructor, which would check once more what differs in the label alone
+    object.__setattr__(loss, "label", json.loads(labels[0]))
+    return loss
+
+
+@lru_cache(maxsize=256)
+def _parsed(text):
+    # cached: most entries have equal statements, up to their labels
     return PrivacyLoss.from_dict(json.loads(text))
 
 

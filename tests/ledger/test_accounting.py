@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,8 @@ from dpselect.accounting import totals
 from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.accounting.totals import composed_epsilon, to_dp_event
+from dpselect.ledger import entry
+from dpselect.ledger.spending import spending
 
 pytest.importorskip("dp_accounting")
 
@@ -325,3 +328,87 @@ def test_a_joint_loss_counts_as_its_parts_do(accountant, monkeypatch):
         monkeypatch.setattr(totals, "added_losses", lambda loss: [loss])  # a joint loss stays one
         together, apart = both()
         assert together != pytest.approx(apart, rel=1e-9)
+
+
+LABELS = [
+    '"label": "x"',
+    "\\",
+    'a "quoted" one\\',
+    "\n\u2028 \u00e9",
+    "",
+    "release",
+    '", "epsilon": 9.0, "',
+    "{}",
+]
+
+
+def of_all_kinds(rng):
+    """A loss of a random kind: with a delta, an event, blocks, or parts that add up."""
+    label = str(rng.choice(LABELS))
+    epsilon = float(rng.choice([0.01, 0.03, 0.5, 2.0]))
+    simple = [
+        PrivacyLoss(epsilon, label=label),
+        PrivacyLoss(epsilon, 1e-7, label=label),
+        gaussian_loss(epsilon, 1e-5),
+    ]
+    blocks = PrivacyLoss.parallel(simple[:2], label=label)
+    kinds = [*simple, blocks, PrivacyLoss.sequential([simple[0], blocks], label=label)]
+    return kinds[rng.integers(len(kinds))]
+
+
+def test_the_total_of_a_ledger_is_that_of_its_statements(tmp_path, monkeypatch):
+    """Statements are read without their labels, whatever these look like."""
+    rng, losses = np.random.default_rng(0), []
+    ledger = PrivacyLedger(tmp_path / "a.ledger", epsilon=1e3, delta=0.1)
+    for number in range(60):
+        losses.append(replace(of_all_kinds(rng), label=f"{number} {rng.choice(LABELS)}"))
+    with ledger:
+        for loss in losses:
+            with spending(None, loss):
+                pass
+    assert [each.statement for each in ledger.history()] == losses
+    for delta in (1e-3, 1e-2):
+        expected = composed_epsilon(losses, delta, accountant="concentrated")
+        assert ledger.total(delta) == expected
+    # a twin that takes all that is in quotation marks for a label
+    monkeypatch.setattr(entry, "LABEL", re.compile(r'"label": (".*")'))
+    entry._parsed.cache_clear()
+    entry._loss_of.cache_clear()
+    with pytest.raises((ValueError, KeyError)):
+        ledger.total(1e-2)
+
+
+def one_by_one(parts, apart, delta):
+    """The total of some parts, and of others that are simply added, without columns."""
+    delta -= math.fsum(part.delta for part in apart)
+    added = math.fsum(part.epsilon for part in apart)
+    found = list(map(totals._divergences, parts))
+    shift, rho, own = (math.fsum(numbers[i] for numbers in found) for i in range(3))
+    total = math.inf
+    if delta > own and rho < math.inf:
+        total = shift + totals.zcdp_to_epsilon(rho, delta - own)
+    found = list(map(totals._gaussian, parts))
+    mu, own = math.hypot(*(mu for mu, _ in found)), math.fsum(lost for _, lost in found)
+    if delta > own and mu < math.inf:
+        total = min(total, gaussian_epsilon(mu, delta - own))
+    return added + total
+
+
+def test_totals_are_those_of_losses_one_by_one():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 7, 40):
+        losses = [of_all_kinds(rng) for _ in range(n)] * 2
+        parts = sorted(losses, key=lambda part: (part.event is None, part.epsilon))
+        n_apart = sum(part.event is None for part in parts)
+        several = {0, n_apart, *(2**j for j in range(n_apart.bit_length()))}
+        for delta in (1e-4, 0.01):
+            expected, twin = (
+                min(
+                    one_by_one(parts[: len(parts) - k] + parts[:more], parts[len(parts) - k :], delta)
+                    for k in several
+                )
+                for more in (0, 1)
+            )
+            assert totals._concentrated(losses, delta) == expected
+            # one that counts a part twice
+            assert n == 0 or twin > expected
