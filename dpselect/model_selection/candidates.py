@@ -97,13 +97,16 @@ class Candidate:
         output = row_steps.fit(steps, public)
         return replace(self, fitted_steps=steps, output=output, n_features=output.n_columns)
 
-    def transform(self, X):
-        """Return the rows as the model sees them: steps treat each by itself, so once for all splits."""
+    def transform(self, X, for_one_fit=False):
+        """Return the rows as the model sees them: steps treat each by itself, so once for all splits.
+
+        `for_one_fit`, they need less memory; see :func:`~dpselect.model_selection.row_steps.transform`.
+        """
         if self.steps is None:
             return X
         if self.fitted_steps is None:
-            return self.fitted_on(row_steps.public_rows(X, self.steps)).transform(X)
-        rows = row_steps.transform(self.fitted_steps, X, self.output)
+            return self.fitted_on(row_steps.public_rows(X, self.steps)).transform(X, for_one_fit)
+        rows = row_steps.transform(self.fitted_steps, X, self.output, for_one_fit=for_one_fit)
         if np.shape(rows)[1:] != (self.n_features,):
             raise ValueError(
                 "The steps before the model give another number of columns on the records than on "

@@ -15,7 +15,7 @@ from ..metrics import Score
 from ..preprocessing.kinds_check import SAME_KIND
 from ..records.persons import check_one_label_a_row
 from ..records.records import score_on, split_groups, take_part
-from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here
+from ..rows import MOST_SPLITS, Parts, align, block_sum, is_lazy, n_rows, run_here
 from ..utils.type_aliases import Function
 from ..utils.validation import check_number, unquoted
 from .candidates import n_columns, places_by
@@ -31,7 +31,9 @@ def exact_scores(candidates, trials, score, X, y, splits, *, n_jobs, pre_dispatc
     total = np.zeros(len(candidates))
     if len(candidates) == 1:
         # what its steps refuse is refused here, as with more candidates
-        candidates[0].transform(X)
+        rows = candidates[0].transform(X, for_one_fit=True)
+        if is_lazy(rows) and not is_lazy(X):
+            block_sum(lambda block: (np.zeros(1),), rows, beside=1)
         return total
     # here: joblib asks for later jobs in threads of its own
     score_splits = with_config(_score_splits)
@@ -99,7 +101,8 @@ def records_for_steps(candidates, X, public=None):
     n_columns(X)  # refuses what is no table
     if public is None:
         public = public_rows(X, *(candidate.steps for candidate in candidates))
-    return public.form.convert(X), public
+    # an encoder reads each cell by itself, however it is stored
+    return X if public.form.gaps and not is_lazy(X) else public.form.convert(X), public
 
 
 def names_the_example(plan: Function) -> Function:

@@ -103,19 +103,22 @@ def fit(steps, public):
     return PublicRows(dummies, public.form)
 
 
-def transform(steps, X, public, stored=False):
+def transform(steps, X, public, stored=False, for_one_fit=False):
     """Return the output of fitted steps for X, in its public form; lazy if X is.
 
-    So they are if they are many, unless they are to be `stored`.
+    So they are if they are many, unless they are to be `stored`; `for_one_fit`, those of an encoder are
+    read by block earlier.
     """
     row = public.dummies[0]
+    only = steps[0] if isinstance(steps, Pipeline) and len(steps) == 1 else steps
+    encoder = isinstance(only, TableEncoder) and type(row) is np.ndarray
     if not is_lazy(X):
-        by_block = None if stored or sparse.issparse(row) else read_by_block(X, row.shape[1])
+        cheap = for_one_fit and encoder and not only.n_fourier
+        by_block = None if stored or sparse.issparse(row) else read_by_block(X, row.shape[1], cheap)
         if by_block is None:
             return quietly(steps.transform, X)
         X = by_block
-        only = steps[0] if isinstance(steps, Pipeline) and len(steps) == 1 else steps
-        if isinstance(only, TableEncoder) and type(row) is np.ndarray:
+        if encoder:
             return quietly(only.transform, X)  # it decides once how to read all blocks
     return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), column_names(row))
 

@@ -190,9 +190,9 @@ class Train(Stage):
             n, epsilon = problem.n_samples, strategy.training_epsilon
             problem.progress.step(f"training the chosen model on {n} {problem.adjacency.unit}s")
             targets = records.targets(records.X)
-            model = fit_for_release(
-                clone(winner.model), epsilon, state, winner.transform(records.X), targets
-            )
+            # of one candidate no rows were kept for comparing
+            rows = winner.transform(records.X, for_one_fit=len(problem.candidates) == 1)
+            model = fit_for_release(clone(winner.model), epsilon, state, rows, targets)
             chosen, loss = winner.with_steps(model), model.privacy_
             if strategy.problem.learned or choice.losses:
                 loss = loss_of_any_model(loss, problem.candidates, n, epsilon, strategy.problem.learned)

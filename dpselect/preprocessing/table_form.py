@@ -18,7 +18,7 @@ from scipy import sparse
 
 from ..rows import is_arrow, is_lazy, library_of, map_rows, n_rows, on_first_row
 from ..utils.validation import unquoted
-from .arrow_columns import arrow_cells, arrow_values, holds_text
+from .arrow_columns import arrow_cells, arrow_values, holds_numbers, holds_text
 
 NUMBERS, TEXT = "numbers", "text"
 GAPS = "gaps"  # numbers with gaps, stored as objects
@@ -195,7 +195,7 @@ def read_form(X, gaps=False):
     frame = container_of(X)
     labels = column_labels(X)
     names = range(len(columns)) if labels is None else list(labels)
-    kinds = [NUMBERS if gaps and kind == GAPS else kind for kind, _ in map(read_column, columns)]
+    kinds = [NUMBERS if gaps and kind == GAPS else kind for kind in map(kind_of, columns)]
     if n_rows(X) == 0:
         kinds = [kind or NUMBERS for kind in kinds]
     for name, kind in zip(names, kinds):
@@ -362,6 +362,18 @@ def as_array(X):
     return array
 
 
+def kind_of(column):
+    """Return the kind of a column, None if undetermined; without its values, if its type says it."""
+    if is_arrow(column):
+        numbers, text = holds_numbers(column), holds_text(column)
+    elif library_of(column) == "polars":
+        numbers, text = column.dtype.is_numeric(), _holds_text(column)
+    else:
+        numbers = column.dtype.kind in "biuf"
+        text = issubclass(getattr(column.dtype, "type", object), str)
+    return NUMBERS if numbers else TEXT if text else read_column(column)[0]
+
+
 def read_column(column):
     """Return the kind of a column, None if undetermined, and its values as one-dimensional array."""
     if is_arrow(column) or library_of(column) == "polars":
@@ -409,7 +421,7 @@ def _read_objects(values):
     if types - gaps - texts - numeric:
         return "other", values
     floats = all(issubclass(kind, FLOATS) for kind in numeric)
-    if floats and all(v != v for v in values if isinstance(v, FLOATS)):
+    if numeric and floats and all(v != v for v in values if isinstance(v, FLOATS)):
         numeric = set()  # NaN marks a gap
     if texts and numeric:
         return "mixed", values

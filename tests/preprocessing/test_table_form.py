@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import RowChunks
-from dpselect.preprocessing import BoundedScaler, TableEncoder
+from dpselect.preprocessing import BoundedScaler, TableEncoder, table_form
 from dpselect.preprocessing.table_form import read_form
 from dpselect.rows import as_lazy, block_map, is_lazy
 
@@ -255,3 +255,54 @@ def test_columns_are_known_by_name_in_whatever_order_they_stand(step, container)
         found = make({name: PUBLIC[name] for name in "dacb"}).fit(table).transform(table)
         expected = [alone[name] for name in ("dacb" if in_order_of_parameter else order)]
         np.testing.assert_allclose(np.asarray(found), np.hstack(expected), atol=1e-12)
+
+
+def typed_columns():
+    """Columns whose type says their kind, and whether it does."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    texts, numbers, truths = ["a", None, "b"], [1.5, None, 2.0], [True, None, False]
+    return {
+        "pandas texts": (pd.Series(texts, dtype="string[python]"), True),
+        "pandas Arrow texts": (pd.Series(texts, dtype="string[pyarrow]"), True),
+        "pandas gaps alone": (pd.Series([None, None], dtype="string[python]"), True),
+        "pandas floats": (pd.Series(numbers), True),
+        "pandas nullable": (pd.Series(numbers, dtype="Float64"), True),
+        "pandas objects": (pd.Series(texts, dtype=object), False),
+        "pandas categories": (pd.Series(texts, dtype="category"), False),
+        "pandas numeric categories": (pd.Series(numbers, dtype="category"), False),
+        "pandas truths": (pd.Series(truths, dtype="boolean"), True),
+        "numpy texts": (np.array(["a", "b"]), True),
+        "numpy truths": (np.array([True, False]), True),
+        "polars texts": (pl.Series(texts), True),
+        "polars categories": (pl.Series(texts, dtype=pl.Categorical), True),
+        "polars numbers": (pl.Series(numbers), True),
+        "polars truths": (pl.Series(truths), False),
+        "Arrow texts": (pa.chunked_array([texts]), True),
+        "Arrow dictionaries": (pa.chunked_array([pa.array(texts).dictionary_encode()]), True),
+        "Arrow numbers": (pa.chunked_array([numbers]), True),
+        "Arrow truths": (pa.chunked_array([truths]), False),
+    }
+
+
+def kinds_by_type(monkeypatch):
+    """Return the kinds of typed columns, and those whose values were read for it."""
+    read, real, kinds = [], table_form._read, {}
+    with monkeypatch.context() as patched:
+        for name, (column, _) in typed_columns().items():
+            patched.setattr(
+                table_form, "_read", lambda column, name=name: read.append(name) or real(column)
+            )
+            kinds[name] = table_form._kind(column)
+    return kinds, set(read)
+
+
+def test_the_kind_of_a_column_is_that_of_its_values(monkeypatch):
+    expected = {name: table_form._read(column)[0] for name, (column, _) in typed_columns().items()}
+    kinds, read = kinds_by_type(monkeypatch)
+    assert kinds == expected
+    assert read.isdisjoint(name for name, (_, known) in typed_columns().items() if known)
+    monkeypatch.setattr(table_form, "holds_text", lambda column: False)  # a twin
+    assert not kinds_by_type(monkeypatch)[1] <= read

@@ -29,6 +29,7 @@ from dpselect import (
     privacy_of,
 )
 from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.model_selection import exact_scores, stages
 from dpselect.model_selection.candidates import bound, make_candidates
 from dpselect.noise import root_stream
 from dpselect.preprocessing import (
@@ -36,6 +37,7 @@ from dpselect.preprocessing import (
     DPBoundsScaler,
     TableEncoder,
     TabularPipeline,
+    table_form,
     tabular_pipeline,
 )
 from dpselect.preprocessing.table_encoding import TableEncoding
@@ -467,6 +469,40 @@ def test_how_often_records_are_encoded(once, n_jobs, table, monkeypatch):
     whole = [part for part in read if part.stop - part.start > 64]
     n_rows = sum(part.stop - part.start for part in whole)
     assert n_rows / len(table[0]) == len(passes) + (not once)
+
+
+def shifted(read):
+    """A twin that reads the first records in place of others."""
+    return lambda rows, part: read(rows, slice(0, part.stop - part.start))
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "Arrow"])
+def test_a_search_of_one_candidate_needs_no_more_memory_than_a_fit(container, table, monkeypatch):
+    """Its cells are neither converted nor stored, and it gives the same model."""
+    model = DPLogisticRegression(classes=[0, 1], random_state=root_stream(0))
+    search = StabilityGridSearchCV(
+        tabular_pipeline(SCHEMA, model, expansion=3), {}, random_state=root_stream(0)
+    )
+    convert, for_steps = table_form.TableForm.convert, exact_scores.records_for_steps
+
+    def converting(candidates, X, public=None):
+        found, public = for_steps(candidates, X, public)
+        return convert(public.form, found), public
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stages, "records_for_steps", converting)
+        expected = coefficients(search, container, table)  # from cells as float64 and text, all stored
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 4000)
+    monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+    monkeypatch.setattr(table_form.TableForm, "convert", None)
+    read, load = [], computed.SlicedRows.load
+    monkeypatch.setattr(
+        computed.SlicedRows, "load", lambda rows, part: read.append(part) or load(rows, part)
+    )
+    np.testing.assert_allclose(coefficients(search, container, table), expected, rtol=1e-9)
+    assert len(read) > 3 and max(part.stop - part.start for part in read) < 1000
+    monkeypatch.setattr(computed.SlicedRows, "load", shifted(load))
+    assert np.abs(coefficients(search, container, table) - expected).max() > 1e-6
 
 
 @pytest.mark.parametrize("stored", [True, False])
