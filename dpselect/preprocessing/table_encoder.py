@@ -269,7 +269,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 return SlicedRows(encoding, shape)
             return map_rows(self._dense, X, (self._n_outputs(),))
         if is_lazy(X):
-            return block_map(self._dense, X, row_elements=self._n_outputs())
+            # each chunk in its own container: an array of mixed columns would hold objects
+            rows = map_rows(self._dense, X, (self._n_outputs(),))
+            return rows.to_dask() if hasattr(rows, "to_dask") else block_map(np.asarray, rows)
         encoding = self._encoding(X)
         if self.sparse_output:
             encoded = encoding.sparse(slice(None))
@@ -427,7 +429,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X
 
     def _dense(self, X):
-        return self._encoding(X)(slice(None))
+        """Return the rows of a chunk in the order of C, in which workers need them."""
+        encoding = self._encoding(X)
+        rows = np.empty((encoding.n_records, self._n_outputs()))
+        for part in row_blocks(*rows.shape):
+            rows[part] = encoding(part)
+        return rows
 
     def _encoding(self, X):
         columns = list_columns(X)

@@ -299,8 +299,14 @@ def distinct_cells(column):
         found = column.replace_strict(distinct, places, return_dtype=pl.UInt32).to_numpy()
         return plain_values(distinct), found
     if hasattr(column, "cat") and hasattr(dtype, "categories"):
-        column = column.cat.remove_unused_categories()
-        places, distinct = column.cat.codes.to_numpy(), plain_values(column.cat.categories.to_series())
+        # not remove_unused_categories, which sorts the codes
+        places, met = column.cat.codes.to_numpy(), np.zeros(len(dtype.categories) + 1, dtype=bool)
+        met[places] = True
+        if not met[:-1].all():
+            found = np.cumsum(met, dtype=places.dtype) - places.dtype.type(1)
+            found[-1] = -1
+            places = found[places]
+        distinct = plain_values(dtype.categories[met[:-1]].to_series())
     elif hasattr(column, "iloc") and issubclass(getattr(dtype, "type", object), str):
         if len(column) <= FEW_TEXTS:
             return None

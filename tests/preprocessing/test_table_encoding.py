@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dpselect.preprocessing import TableEncoder, table_form
-from dpselect.rows import cutting
+from dpselect.preprocessing import TableEncoder, table_cells, table_form
+from dpselect.preprocessing.table_cells import as_number
+from dpselect.rows import cutting, on_workers
 
 LABELS = [0.5, 0.0, 3.0, 2.0, 1.0, 7.0, 0.25]
 TEXTS = ["a", " b", None, "1", "c", "?", "a"]
@@ -153,3 +154,51 @@ def test_different_texts_are_found_by_the_container(module):
     distinct, places = table_form.distinct_cells(column)
     assert sorted(distinct) == ["a", "b", "c"] and (distinct[places] == cells).all()
     assert table_form.distinct_cells(pd.Series([1.0])) is None
+
+
+def parsed_by_dask(table, schema, monkeypatch, as_objects=False):
+    """Return how many cells are parsed one by one in chunks of a Dask dataframe, and the rows."""
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    parsed = []
+    encoder = TableEncoder(schema, expansion=2).fit(table)
+    with monkeypatch.context() as patched:
+        patched.setattr(table_cells, "as_number", lambda cell: parsed.append(cell) or as_number(cell))
+        if as_objects:
+            dense = TableEncoder._dense
+            patched.setattr(
+                TableEncoder, "_dense", lambda self, X: dense(self, X.to_numpy(dtype=object))
+            )
+        on_workers._unpack.cache_clear()
+        rows = encoder.transform(dd.from_pandas(table, npartitions=3))
+        with dask.config.set(scheduler="synchronous"):
+            computed = rows.compute()
+    return len(parsed), computed
+
+
+def test_chunks_of_a_dask_dataframe_are_encoded_in_their_own_container(monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "z": rng.random(3000),
+            "c": pd.Categorical.from_codes(rng.integers(-1, 3, 3000), ["a", "b", "unlisted"]),
+            "t": rng.choice(["u", "v", "w"], 3000),
+        }
+    )
+    schema = {"z": (0, 1), "c": {"categories": ["a", "b"], "missing": True}, "t": ["u", "v", "w"]}
+    expected = TableEncoder(schema, expansion=2).fit_transform(table)
+    n_parsed, rows = parsed_by_dask(table, schema, monkeypatch)
+    np.testing.assert_array_equal(rows, expected)
+    # a twin makes an array of objects of each chunk, and parses each number
+    n_of_twin, rows = parsed_by_dask(table, schema, monkeypatch, as_objects=True)
+    np.testing.assert_array_equal(rows, expected)
+    assert n_parsed < 100 < 3000 <= n_of_twin
+
+
+@pytest.mark.parametrize("codes", [[0, 1, 2, 1], [2, 0, 2, 2], [-1, 1, 1, -1], [-1, -1], [], [3]])
+def test_categories_that_do_not_occur_are_not_among_the_distinct_cells(codes):
+    column = pd.Series(pd.Categorical.from_codes(codes, ["a", "b", "c", "d"]))
+    distinct, places = table_form.distinct_cells(column)
+    used = column.cat.remove_unused_categories()
+    gaps = [np.nan] * (-1 in codes)
+    assert repr([*distinct]) == repr([*used.cat.categories, *gaps])
+    assert places.tolist() == used.cat.codes.tolist() and places.dtype == column.cat.codes.dtype
