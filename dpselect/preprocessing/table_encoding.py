@@ -55,7 +55,7 @@ class TableEncoding:
             if isinstance(term, NumberTerms):
                 term.write(z[places], features[outputs])
             else:
-                features[outputs] = term.encode(*(read[name] for name in term.columns)).T
+                term.write(features[outputs], *(read[name] for name in term.columns))
         return features.T
 
     def sparse(self, rows):

@@ -103,6 +103,10 @@ class Term(ABC):
     def encode(self, *read: Array) -> FloatArray:
         """Return the features of columns that were read."""
 
+    def write(self, out: FloatArray, *read: Array) -> None:
+        """Write the features of columns that were read into `out`, of shape (n_features, b)."""
+        out[:] = self.encode(*read).T
+
     @property
     def n_entries(self) -> int:
         """int : Upper bound on the features of a record that are not 0."""
@@ -237,11 +241,19 @@ class CategoryTerm(Term):
 
     def encode(self, read):
         """Return codes; 0 for a value that is not one of the levels."""
+        codes = np.empty((len(self.levels) - (self.code != "onehot"), len(read)))
+        self.write(codes, read)
+        return codes.T
+
+    def write(self, out, read):
+        places = self._places(read)
         if self.code == "onehot":
-            columns = np.zeros((len(self.levels) + 1, len(read)))
-            columns[self._places(read), np.arange(len(read))] = 1.0
-            return columns[:-1].T
-        return _corners(len(self.levels))[:, self._places(read)].T
+            out[:] = 0.0
+            listed = np.flatnonzero((places >= 0) & (places < len(out)))
+            out[places[listed], listed] = 1.0
+        else:
+            # -1 is the last column; "wrap" writes without a copy
+            np.take(_corners(len(self.levels)), places, axis=1, out=out, mode="wrap")
 
     @property
     def n_entries(self):

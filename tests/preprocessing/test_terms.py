@@ -274,3 +274,20 @@ def test_places_of_pairs_of_long_lists():
     values, places = term.entries(*read)
     assert term.n_entries == 1 and values.tolist() == [[0.5, 0.5, 0.0, 0.5]]
     assert places[0, [0, 1, 3]].tolist() == [99 * 120 + 119, 119, 57 * 120 + 64]
+
+
+@pytest.mark.parametrize("code", ["simplex", "onehot"])
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
+def test_codes_are_those_of_a_table_of_codes(code, kind):
+    """Written in place, to the last bit; of a value that is not listed, 0."""
+    for n in (2, 3, 7, 100):
+        term, read = (
+            levels(n, code),
+            np.append(np.random.default_rng(0).integers(-1, n, 300), [-1, n - 1]),
+        )
+        table = np.vstack([np.eye(n) if code == "onehot" else helmert(n).T, np.zeros(len(term.names))])
+        found = np.full((len(term.names), len(read)), np.nan)
+        term.write(found, read.astype(kind))
+        np.testing.assert_array_equal(found.T, table[read])
+        np.testing.assert_array_equal(term.encode(read.astype(kind)), table[read])
+        assert (found.T != table[read - 1]).any()  # a twin with other codes
