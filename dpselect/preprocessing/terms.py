@@ -253,7 +253,7 @@ class CategoryTerm(Term):
             out[places[listed], listed] = 1.0
         else:
             # -1 is the last column; "wrap" writes without a copy
-            np.take(_corners(len(self.levels)), places, axis=1, out=out, mode="wrap")
+            np.take(_corners(len(out) + 1), places, axis=1, out=out, mode="wrap")
 
     @property
     def n_entries(self):
