@@ -256,7 +256,7 @@ def list_columns(X):
 
 def column_kind(column):
     """Return the kind of a column, or None if it has no value, or is neither of numbers nor of text."""
-    kind = read_column(column)[0]
+    kind = kind_of(column)
     return kind if kind in (NUMBERS, TEXT) else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils import get_tags
 
-from dpselect.preprocessing import PublicSchema, TableEncoder, schema, schema_template
+from dpselect.preprocessing import PublicSchema, TableEncoder, schema, schema_template, spellings
 from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
 from dpselect.preprocessing.table_cells import as_number
 
@@ -176,9 +176,9 @@ def n_read(monkeypatch, cached):
     """How many categories are parsed by the predictions of a fitted encoder."""
     levels, parsed = [str(i) for i in range(50)], []
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "as_number", lambda value: parsed.append(value) or as_number(value))
+        patched.setattr(spellings, "as_number", lambda value: parsed.append(value) or as_number(value))
         if not cached:
-            patched.setattr(schema, "_meanings", schema._meanings.__wrapped__)
+            patched.setattr(schema, "known_spellings", spellings.known_spellings.__wrapped__)
         encoder = TableEncoder({"c": levels}).fit([["1"]])
         del parsed[:]
         for _ in range(3):
@@ -198,5 +198,5 @@ def test_lists_that_compare_as_equal_mean_the_same():
     for lists in ([(1, 0), (True, False), (1.0, -0.0)], [(1, "x"), (True, "x"), (1.0, "x")]):
         assert len({*lists}) == 1
         read = [CategoryColumn("c", given).read(cells).tolist() for given in lists]
-        uncached = [schema._meanings.__wrapped__(given) for given in lists]
+        uncached = [spellings.known_spellings.__wrapped__(given, ()) for given in lists]
         assert read[0] == read[1] == read[2] and uncached[0] == uncached[1] == uncached[2]

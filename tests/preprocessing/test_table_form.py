@@ -289,18 +289,18 @@ def typed_columns():
 
 def kinds_by_type(monkeypatch):
     """Return the kinds of typed columns, and those whose values were read for it."""
-    read, real, kinds = [], table_form._read, {}
+    read, real, kinds = [], table_form.read_column, {}
     with monkeypatch.context() as patched:
         for name, (column, _) in typed_columns().items():
             patched.setattr(
-                table_form, "_read", lambda column, name=name: read.append(name) or real(column)
+                table_form, "read_column", lambda column, name=name: read.append(name) or real(column)
             )
-            kinds[name] = table_form._kind(column)
+            kinds[name] = table_form.kind_of(column)
     return kinds, set(read)
 
 
 def test_the_kind_of_a_column_is_that_of_its_values(monkeypatch):
-    expected = {name: table_form._read(column)[0] for name, (column, _) in typed_columns().items()}
+    expected = {name: table_form.read_column(column)[0] for name, (column, _) in typed_columns().items()}
     kinds, read = kinds_by_type(monkeypatch)
     assert kinds == expected
     assert read.isdisjoint(name for name, (_, known) in typed_columns().items() if known)
