@@ -32,6 +32,7 @@ from .linear_model import (
     DPPoissonRegressor,
     DPRidge,
     coef_interval,
+    coef_interval_forecast,
 )
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from .preprocessing.estimator_loss import privacy_of
@@ -77,6 +78,7 @@ __all__ = [
     "audit",
     "calibrated",
     "coef_interval",
+    "coef_interval_forecast",
     "config_context",
     "evaluate",
     "get_config",

@@ -9,8 +9,6 @@ from ..preprocessing.terms import CategoryTerm, PairTerm
 
 N_POINTS_OF_A_PAIR = 41  # between bounds; odd, to include the middle
 MAX_LEVELS = 24  # in one plot
-# half-width of bands, in upper bounds on the noise's standard deviation
-DEVIATIONS = 2
 HEIGHT, LEVEL_HEIGHT = 2.6, 0.22  # inches
 
 
@@ -47,6 +45,8 @@ def draw(ax, drawn, limit, unit):
         ax.set(ylim=(-limit, limit), ylabel=unit)
         ax.axhline(0, color="0.8", lw=0.8, zorder=0)
     said = "\nmay be noise alone" if drawn.may_be_noise else ""
+    if drawn.is_unknown:
+        said = "\nnot known without intervals" if drawn.band.is_bound else "\nnot known"
     ax.set_title(" and ".join(map(_label, drawn.term.parts)) + said, fontsize="medium")
 
 
@@ -55,8 +55,9 @@ def _draw_levels(ax, drawn):
     (values,) = drawn.values
     shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MAX_LEVELS])
     places = np.arange(len(shown))
-    error = None if drawn.noise is None else DEVIATIONS * drawn.noise[shown]
-    ax.barh(places, drawn.effect[shown], height=0.7, color="tab:blue", xerr=error, ecolor="0.3")
+    ax.barh(places, drawn.effect[shown], height=0.7, color="tab:blue")
+    if drawn.band is not None:
+        ax.hlines(places, drawn.band.low[shown], drawn.band.high[shown], color="0.3")
     names = ["missing" if value is None else str(value).strip("<>") for value in values[shown]]
     ax.set_yticks(places, names, fontsize="small")
     ax.set_ylim(len(shown) - 0.5, -0.5)
@@ -74,8 +75,8 @@ def _draw_curve(ax, drawn):
     gap = np.isnan(values)
     x, effect = values[~gap], drawn.effect[~gap]
     ax.plot(x, effect, color="tab:blue", **style)
-    if drawn.noise is not None:
-        ends = [effect + sign * DEVIATIONS * drawn.noise[~gap] for sign in (-1, 1)]
+    if drawn.band is not None:
+        ends = drawn.band.low[~gap], drawn.band.high[~gap]
         step = "post" if style else None
         ax.fill_between(x, *ends, color="tab:blue", alpha=0.2, lw=0, step=step)
     ticks = _ticks(column)
@@ -83,8 +84,9 @@ def _draw_curve(ax, drawn):
     if gap.any():
         low, high = transform(column.low), transform(column.high)
         at_right = float(inverse(high + 0.12 * (high - low)))
-        error = None if drawn.noise is None else DEVIATIONS * drawn.noise[gap]
-        ax.errorbar([at_right], drawn.effect[gap], yerr=error, fmt="o", color="tab:blue", ecolor="0.3")
+        ax.plot([at_right], drawn.effect[gap], "o", color="tab:blue")
+        if drawn.band is not None:
+            ax.vlines([at_right], drawn.band.low[gap], drawn.band.high[gap], color="0.3")
         near = [tick for tick in ticks if transform(tick) > high - 0.1 * (high - low)]
         ticks, names = [*ticks, at_right], [*names, "missing"]
         names = ["" if tick in near else name for tick, name in zip(ticks, names)]

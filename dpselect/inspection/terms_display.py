@@ -5,22 +5,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting.privacy_loss import Adjacency
-from ..base.capabilities import Calibrated
-from ..base.learned_numbers import epsilon_of_fit, first_releases
 from ..linear_model import DPPoissonRegressor
-from ..linear_model.linear_noise import LinearNoise
+from ..linear_model.coefficient_intervals import CoefficientIntervals
 from ..preprocessing import TableEncoder
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
-from ..records.public_shape import PublicShape
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, Estimator, FloatArray
 from ..utils.validation import imported_pandas
 from .display import imported_pyplot
-from .term_pictures import DEVIATIONS, N_POINTS_OF_A_PAIR, draw, height
+from .term_bands import Band, errors_of_intervals, noise_of_fit
+from .term_pictures import N_POINTS_OF_A_PAIR, draw, height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,14 +38,20 @@ class DrawnTerm:
         For each column: numbers (and nan) or categories (and None); of a pair, all combinations.
     effect : ndarray of shape (m,)
         What the term adds to the prediction there.
-    noise : ndarray of shape (m,), default=None
-        The largest standard deviation that the noise of `effect` can have; None if it is not known.
+    band : Band, default=None
+        Its `low` and `high` end, and the standard deviation `noise` of the errors, or an upper bound on
+        it; each of shape (m,). None if nothing is known.
     """
 
     term: Term
     values: list[Array]
     effect: FloatArray
-    noise: FloatArray | None = None
+    band: Band | None = None
+
+    @property
+    def noise(self) -> FloatArray | None:
+        """ndarray of shape (m,) : Standard deviation of the errors, or a bound on that of the noise."""
+        return None if self.band is None else self.band.noise
 
     @property
     def name(self) -> Any:
@@ -59,8 +61,22 @@ class DrawnTerm:
 
     @property
     def may_be_noise(self) -> bool:
-        """bool : Whether the band contains 0 everywhere."""
-        return self.noise is not None and bool((abs(self.effect) <= DEVIATIONS * self.noise).all())
+        """bool : Whether the law of the errors is known, and their band contains 0 everywhere.
+
+        False where the band is only an upper bound: the noise may be far less than that.
+        """
+        return self.band is not None and not self.band.is_bound and self._contains_zero
+
+    @property
+    def is_unknown(self) -> bool:
+        """bool : Whether nothing can be told: no interval, or 0 within an upper bound everywhere."""
+        if self.band is None:
+            return False
+        return bool(np.isnan(self.band.low).any()) or (self.band.is_bound and self._contains_zero)
+
+    @property
+    def _contains_zero(self):
+        return bool(((self.band.low <= 0) & (0 <= self.band.high)).all())
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,7 +94,7 @@ class TermsDisplay:
     Parameters
     ----------
     terms : list of DrawnTerm
-        Each has a `name`, `values`, `effect` and `noise`.
+        Each has a `name`, `values`, `effect`, `band` and `noise`.
     offset : float
         What the terms are added to.
     unit : str
@@ -126,6 +142,7 @@ class TermsDisplay:
         *,
         target: Any = None,
         n_samples: int | None = None,
+        intervals: CoefficientIntervals | None = None,
     ) -> Self:
         """Read a fitted model.
 
@@ -141,10 +158,15 @@ class TermsDisplay:
             The class that effects speak for. None is the second of two classes.
         n_samples : int, default=None
             Records that the model was trained on, or persons if it was fitted with `groups`. With it
-            there are bands for the noise: the effect is within `noise` of its mean over the noise, in
-            standard deviation, whatever the records are, so within twice that with a probability of at
-            least 3/4. (It is about .95, as noise is nearly normal.) The bands cover noise and not
-            sampling.
+            there are bands for the noise, not for sampling. Of :class:`~dpselect.DPRidge`, and of every
+            model with noise in the result, the law of the noise is known, and about 95 % of the effects
+            are within their band of their mean over the noise. Of objective perturbation only an upper
+            bound is known, often a hundred times too wide: how much noise moves a model depends on its
+            records. Give `intervals` for bands that are as wide as the errors are.
+        intervals : CoefficientIntervals, default=None
+            Of this model, by :func:`~dpselect.coef_interval`: bands are then 95 % intervals that
+            cover sampling, too, around the model without what noise added to its penalty. Those of
+            invented records cost nothing, and hold for records like them. Instead of `n_samples`.
 
         Returns
         -------
@@ -155,15 +177,16 @@ class TermsDisplay:
         TypeError
             If it is no such Pipeline.
         ValueError
-            If a column has no term, or the target is no class; or if `n_samples` is given and no bound
-            is known on the noise, as for :class:`~dpselect.DPRidge`, or for models whose noise had a
-            part in their choice (accuracy first, random stopping).
+            If a column has no term, or the target is no class; if both `n_samples` and `intervals` are
+            given, or intervals of another model; or if `n_samples` is given and no bound is known on
+            the noise, as for objective perturbation of :class:`~dpselect.DPRidge`, or for models whose
+            noise had a part in their choice (accuracy first, random stopping).
         """
         encoder, model = _parts(estimator)
         chosen = _chosen(encoder.terms_, columns)
         sign, row, target = _direction(model, target)
         coef, intercept = np.atleast_2d(model.coef_)[row], np.atleast_1d(model.intercept_)[row]
-        deviation = None if n_samples is None else _deviation(model, n_samples)
+        errors = _errors(model, row, n_samples, intervals)
         offset = float(intercept)
         for term in encoder.terms_:
             offset += float(_centre(term) @ coef[term.outputs])
@@ -171,8 +194,9 @@ class TermsDisplay:
         for term in chosen:
             values = term.values(N_POINTS if len(term.parts) == 1 else N_POINTS_OF_A_PAIR)
             features = term.at(*values) - _centre(term)
-            noise = None if deviation is None else deviation * np.linalg.norm(features, axis=1)
-            drawn.append(DrawnTerm(term, values, sign * (features @ coef[term.outputs]), noise))
+            effect = sign * (features @ coef[term.outputs])
+            band = None if errors is None else errors.of(term.outputs).band(features, effect, sign)
+            drawn.append(DrawnTerm(term, values, effect, band))
         return cls(terms=drawn, offset=sign * offset, unit=_unit(model, target))
 
     def to_frame(self) -> "DataFrame":
@@ -181,8 +205,8 @@ class TermsDisplay:
         Returns
         -------
         pandas.DataFrame
-            With the columns "term", "value" (of the column; of a pair, a tuple), "effect", and "noise"
-            if it is known.
+            With the columns "term", "value" (of the column; of a pair, a tuple) and "effect"; if there
+            are bands, "noise", "low" and "high".
 
         Raises
         ------
@@ -195,8 +219,9 @@ class TermsDisplay:
             pairs = len(drawn.values) > 1
             values = list(zip(*drawn.values)) if pairs else drawn.values[0].tolist()
             columns = {"term": [drawn.name] * len(values), "value": values, "effect": drawn.effect}
-            if drawn.noise is not None:
+            if drawn.band is not None:
                 columns["noise"] = drawn.noise
+                columns |= {"low": drawn.band.low, "high": drawn.band.high}
             frames.append(
                 pd.DataFrame(
                     {
@@ -258,9 +283,9 @@ class TermsDisplay:
         """Return the end of the scale; bands may be cut off so that terms are visible."""
         largest = max(abs(drawn.effect).max() for drawn in self.terms) or 1.0
         ends = [
-            (abs(drawn.effect) + DEVIATIONS * drawn.noise).max()
+            np.nanmax(np.abs([drawn.effect, *drawn.band[:2]]))
             for drawn in self.terms
-            if drawn.noise is not None
+            if drawn.band is not None
         ]
         return 1.1 * min(max(ends, default=largest), 2 * largest)
 
@@ -309,23 +334,21 @@ def _direction(model, target):
     return (2 * place - 1, 0, target) if len(classes) == 2 else (1, place, target)
 
 
-def _deviation(model, n_samples):
-    """Return the bound on the standard deviation of a coefficient, in any direction."""
-    noise = None
-    if isinstance(model, Calibrated):
-        persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
-        shape = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons)
-        learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
-        noise = (
-            clone(model).set_params(**learned).calibration(shape, epsilon_of_fit(model) or model.epsilon)
+def _errors(model, row, n_samples, intervals):
+    """Return what is known of the errors of the coefficients, or None."""
+    if intervals is None:
+        return None if n_samples is None else noise_of_fit(model, n_samples)
+    if n_samples is not None:
+        raise ValueError(
+            f"n_samples={n_samples!r} asks for bands of the noise, and intervals for those of all "
+            "errors, and a picture has one of them; leave n_samples out."
         )
-    if not isinstance(noise, LinearNoise):
-        why = f"no bound is known on the noise of a {type(model).__name__}"
-    elif epsilon_of_fit(model) is None:
-        why = "the noise of this model had a part in its choice, which changes the law of the noise"
-    else:
-        return noise.deviation()
-    raise ValueError(f"n_samples={n_samples!r} asks for bands, and {why}; leave it out.")
+    if not isinstance(intervals, CoefficientIntervals):
+        raise TypeError(
+            f"intervals ({type(intervals).__name__}) are no CoefficientIntervals, so nothing is "
+            "known of the errors; write coef_interval(estimator, ...)."
+        )
+    return errors_of_intervals(intervals, np.atleast_2d(model.coef_), row)
 
 
 def _centre(term):

@@ -1,7 +1,7 @@
 """Private linear models."""
 
 from .coefficient_intervals import CoefficientIntervals, ConfidenceInterval
-from .coefficients import coef_interval
+from .coefficients import coef_interval, coef_interval_forecast
 from .huber import DPHuberRegressor
 from .logistic import DPLogisticRegression
 from .poisson import DPPoissonRegressor
@@ -17,4 +17,5 @@ __all__ = [
     "DPPoissonRegressor",
     "DPRidge",
     "coef_interval",
+    "coef_interval_forecast",
 ]

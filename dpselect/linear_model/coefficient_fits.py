@@ -27,6 +27,8 @@ from .ridge.sums import clipped_rows
 # weight of the constant in the matrices: it is estimated best, and a small weight leaves less noise to
 # others
 CONSTANT_WEIGHT = 0.3
+# number of simulated errors of the coefficients
+DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +150,41 @@ def fits_of(model, n_samples, names=None):
     if ridge:
         return (_ridge_fit(model, checked, calibration, names),)
     return tuple(_linear_fit(model, checked, calibration, names, k) for k in range(K))
+
+
+def simulated_noise(model, n_samples):
+    """Simulate the noise of a ridge regression's coefficients, from what it released.
+
+    Noise in the sums moves the coefficients by the inverse of the Gram matrix, which was released with
+    them; noise in the result is added to them. Neither law depends on anything else of the records.
+
+    Returns
+    -------
+    ndarray of shape (1000, n_features)
+    """
+    (fit,) = fits_of(model, n_samples)
+    generator = np.random.default_rng(0)
+    linear, result = map(np.array, zip(*(fit.draw(generator) for _ in range(DRAWS))))
+    if hasattr(model, "gram_"):
+        gram = at_least_zero(model.gram_ / fit.n) + fit.mu * np.eye(len(fit.w))
+        result -= np.linalg.solve(gram, linear.T).T
+    return (fit.scale * result)[:, : model.n_features_in_]
+
+
+def at_least_zero(matrices):
+    """Project symmetric matrices onto the positive semi-definite ones."""
+    try:
+        np.linalg.cholesky(matrices)
+        return matrices
+    except np.linalg.LinAlgError:  # one of them has a negative eigenvalue
+        roots = root(matrices)
+        return roots @ np.swapaxes(roots, -1, -2)
+
+
+def root(matrices):
+    """Return factors F of these projections, F F'."""
+    values, vectors = np.linalg.eigh(matrices)
+    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 
 
 def _weights(d, constant):

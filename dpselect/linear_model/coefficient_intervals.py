@@ -9,12 +9,11 @@ import numpy as np
 from ..accounting.privacy_loss import PrivacyLoss
 from ..utils.type_aliases import FloatArray
 from ..utils.validation import check_number, imported_pandas
+from .coefficient_fits import DRAWS, at_least_zero, root
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# number of simulated errors of the coefficients
-DRAWS = 1000
 # With more than so many columns, so many errors share the noise of their matrices, whose inversion takes
 # almost all of the time. The level of an interval then has a Monte-Carlo error between those of 200 and
 # of 1,000 independent draws: a standard deviation of .7 % to 1.6 % at 95 %.
@@ -55,16 +54,17 @@ class CoefficientIntervals:
         Released, with noise: the mean second derivatives of the loss, and the mean products of first
         derivatives, in the model's own units; of three or more classes those of each.
     errors : ndarray of shape (1000, n_coefficients)
-        Simulated errors of the coefficients, from these and the known law of the model's noise. NaN
-        where the curvature is lost in its noise, so that nothing can be said.
+        Simulated errors of the coefficients, from these and the known law of the model's noise. They are
+        joint: those of a difference of coefficients are differences of columns. NaN for a class all of
+        whose curvature is lost in its noise, so that nothing can be said.
     noise_share : ndarray of shape (n_coefficients,)
         Share of the errors' variance that is due to the noise of the model.
     privacy_ : PrivacyLoss
         What the release spent. It does not cover the model.
     lost : tuple
-        The `names` by which the direction of least curvature is lost in the noise, the first one most;
-        empty where something can be said. Drop such a column, give it narrower bounds or fewer curves,
-        or take more records.
+        The `names` by which directions of little curvature are lost in the noise, the first one most:
+        there an interval is about as wide as the penalty alone allows. Drop such a column, give it
+        narrower bounds or fewer curves, or take more records.
     of_training_records : bool
         Whether the records are known to be those that the model was trained on: then both losses add up.
         False also where it is not known.
@@ -87,7 +87,7 @@ class CoefficientIntervals:
 
     @property
     def hint(self) -> str:
-        """str : What to change if all intervals are unbounded, else empty."""
+        """str : What to change if curvature is lost in the noise, else empty."""
         if not self.lost:
             return ""
         columns = ", ".join(map(_name_text, self.lost[:NAMED]))
@@ -195,12 +195,14 @@ def _errors(fit, curvature, gradients, deviation):
     """Return centres, simulated errors, the fraction due to the model's noise, and lost names."""
     d = len(fit.w)
     weighted = np.outer(fit.weights, fit.weights)
-    moved = np.linalg.solve(_at_least_zero(curvature) + fit.mu * np.eye(d), fit.pull)
-    coef = fit.scale * (fit.w + moved) + fit.centre
     values, vectors = np.linalg.eigh(weighted * (curvature + fit.mu * np.eye(d)))
     missing = least_curvature(fit, deviation) - values
-    if missing[0] > 0:
-        return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan), _lost(fit, vectors, missing)
+    lost = _lost(fit, vectors, missing)
+    # curvature is at least that of the penalty, which bounds the inverse where noise hides the rest
+    moved = np.linalg.solve(at_least_zero(curvature) + fit.mu * np.eye(d), fit.pull)
+    coef = fit.scale * (fit.w + moved) + fit.centre
+    if missing[-1] > 0:  # no direction is known
+        return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan), lost
     generator = np.random.default_rng(0)
     sharing = SHARING if d > MANY else 1
     sampled, added = np.empty((2, DRAWS, d))
@@ -213,21 +215,26 @@ def _errors(fit, curvature, gradients, deviation):
             matrix + bound * deviation * _noise(generator, size, d) / weighted
             for matrix, bound in zip((curvature, gradients), fit.bounds)
         )
-        M = _at_least_zero(M) + fit.mu * np.eye(d)
+        M = at_least_zero(M) + fit.mu * np.eye(d)
         linear, result = map(np.array, zip(*(fit.draw(generator) for _ in range(size * sharing))))
-        chance = _root(B) @ generator.normal(size=(size, d, sharing)) / math.sqrt(fit.n)
-        both = np.concatenate([chance, linear.reshape(size, sharing, d).swapaxes(1, 2)], axis=-1)
-        solved = np.linalg.solve(M, both).reshape(size, d, 2, sharing)
-        sampled[part], away = solved.transpose(2, 0, 3, 1).reshape(2, size * sharing, d)
-        added[part] = result - away
+        chance = root(B) @ generator.normal(size=(size, d, sharing)) / math.sqrt(fit.n)
+        pulled = (linear - fit.pull).reshape(size, sharing, d).swapaxes(1, 2)
+        solved = np.linalg.solve(M, np.concatenate([chance, pulled], axis=-1))
+        solved = solved.reshape(size, d, 2, sharing).transpose(2, 0, 3, 1)
+        sampled[part], away = solved.reshape(2, size * sharing, d)
+        # the centre is moved by a matrix whose noise is one of these draws
+        added[part] = result - away - moved
     errors = fit.scale * sampled, fit.scale * added
     variances = [each.var(axis=0) for each in errors]
     with np.errstate(invalid="ignore"):  # 0 / 0 for a column without errors, at epsilon=inf
-        return coef, sum(errors), variances[1] / sum(variances), ()
+        share = variances[1] / sum(variances)
+    return coef, sum(errors), share, lost
 
 
 def _lost(fit, vectors, missing):
     """Return the names of the columns that lie mostly in directions of too little curvature."""
+    if missing[0] <= 0:
+        return ()
     directions = fit.weights[:, None] * vectors
     parts = (directions**2 @ np.maximum(missing, 0.0))[: fit.n_columns]
     return tuple(fit.names[j] for j in np.argsort(-parts) if 2 * parts[j] >= parts.max())
@@ -246,19 +253,3 @@ def _noise(generator, size, d):
     entries = generator.normal(size=(size, len(rows))) / weight
     matrices[:, rows, columns] = matrices[:, columns, rows] = entries
     return matrices
-
-
-def _at_least_zero(matrices):
-    """Project symmetric matrices onto the positive semi-definite ones."""
-    try:
-        np.linalg.cholesky(matrices)
-        return matrices
-    except np.linalg.LinAlgError:  # one of them has a negative eigenvalue
-        roots = _root(matrices)
-        return roots @ np.swapaxes(roots, -1, -2)
-
-
-def _root(matrices):
-    """Return factors F of these projections, F F'."""
-    values, vectors = np.linalg.eigh(matrices)
-    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

@@ -30,7 +30,11 @@ from ..preprocessing.table_form import read_form
 from ..records.held_records import HeldRecords
 from ..records.persons import adjacency_of
 from ..records.records import Weighted, check_weights, numeric_rows
-from ..records.training import holds_training_records, uncounted_loss_note
+from ..records.training import (
+    holds_training_records,
+    uncounted_loss_note,
+    warn_of_training_records,
+)
 from ..rows import as_lazy, is_lazy, map_rows
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator, MatrixLike
@@ -159,14 +163,110 @@ def coef_interval(
     warn_if_seeded(plan)
     warn_if_uncharged(plan, given, "coef_interval")
     with spending(plan, plan.loss):
-        if steps is not None:
-            X = _transformed_rows(X, steps, model)
-        # refuse other columns than those of the fit, whose rows might exceed the norm that calibrates
-        # the noise
-        X = numeric_rows(model, X, **model.reads, reset=False)
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, X)
+        X, sample_weight = _rows_of_fit(X, sample_weight, steps, model)
         return plan.intervals(X, y, sample_weight, groups)
+
+
+def coef_interval_forecast(
+    model: Estimator,
+    X: MatrixLike,
+    y: npt.ArrayLike,
+    *,
+    epsilon: float,
+    n_samples: int,
+    n_records: int | None = None,
+    confidence_level: float = 0.95,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> dict[Any, float]:
+    """Forecast how wide the intervals of coefficients will be, from invented records.
+
+    Nothing is released or paid, so X and y must be invented, or public. Any number of records will do,
+    if they are like those that are expected: bounds that most values do not fill, or a rare category,
+    make intervals wide.
+
+    Parameters
+    ----------
+    model : DPLogisticRegression, DPLinearSVC, DPPoissonRegressor, DPHuberRegressor or DPRidge
+        As for :func:`coef_interval`; before there is a model, fit one on the invented records.
+    X : array-like of shape (k, n_features)
+        Invented or public records.
+    y : array-like of shape (k,)
+        Their labels or targets, as far from the model's predictions as is expected.
+    epsilon : float
+        Privacy loss of the release that is planned.
+    n_samples : int
+        How many records, or persons, the model is trained on.
+    n_records : int, default=None
+        How many the intervals are to be released from; None for as many as `n_samples`.
+    confidence_level : float, default=0.95
+        In (0, 1).
+    sample_weight, groups : array-like of shape (k,), default=None
+        As for :func:`coef_interval`; invented, too.
+
+    Returns
+    -------
+    dict
+        From the name of each coefficient to half the width of its interval; NaN where nothing would be
+        known.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`coef_interval`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If X is what the model was trained on, which may be real records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, coef_interval_forecast
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(4000, 2)) / 2**0.5
+    >>> y = (X @ [2, -1] + rng.logistic(size=4000) > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1], alpha=0.001).fit(X[:2000], y[:2000])
+    >>> widths = {
+    ...     n: coef_interval_forecast(model, X[2000:], y[2000:], epsilon=1.0, n_samples=n)[0]
+    ...     for n in (20_000, 200_000)
+    ... }
+    >>> widths[200_000] < widths[20_000]
+    True
+    """
+    epsilon = check_epsilon(epsilon)
+    n_samples, n_records = (
+        check_number(
+            name,
+            number,
+            integer=True,
+            why="the errors of coefficients fall with it",
+            instead="write how many records are planned",
+        )
+        for name, number in (
+            ("n_samples", n_samples),
+            ("n_records", n_samples if n_records is None else n_records),
+        )
+    )
+    check_pipeline_privacy(model)
+    if holds_training_records(model, X):
+        warn_of_training_records(
+            model,
+            "X is what model was trained on, and widths that are computed from real records tell "
+            "of them without a loss; give invented records, or write coef_interval(...), which pays.",
+        )
+    steps, model, names = _parts(model)
+    check_same_unit(model, sample_weight, groups)
+    plan = IntervalPlan(fits_of(model, n_samples, names), epsilon, persons=groups is not None)
+    plan.check_size(n_records)
+    X, sample_weight = _rows_of_fit(X, sample_weight, steps, model)
+    m, sums = plan.sums(X, y, sample_weight, groups)
+    means = [[matrix / m for matrix in pair] for pair in sums()]
+    # noise of the release, and the same again that intervals count with
+    intervals = intervals_of(plan.fits, means, math.sqrt(2) * plan.deviation(n_records), plan.loss)
+    low, high = intervals.confidence_interval(confidence_level)
+    return dict(zip(intervals.names, ((high - low) / 2).tolist()))
 
 
 def _parts(model):
@@ -181,6 +281,16 @@ def _parts(model):
     except (AttributeError, ValueError):  # the step does not support feature names
         names = None
     return steps, model, names
+
+
+def _rows_of_fit(X, sample_weight, steps, model):
+    """Return rows as the model takes them, and checked weights."""
+    if steps is not None:
+        X = _transformed_rows(X, steps, model)
+    # refuse other columns than those of the fit, whose rows might exceed the norm that calibrates the
+    # noise
+    X = numeric_rows(model, X, **model.reads, reset=False)
+    return X, None if sample_weight is None else check_weights(sample_weight, X)
 
 
 def _transformed_rows(X, steps, model):
@@ -243,17 +353,21 @@ class IntervalPlan:
         moved = SENSITIVITY * math.sqrt(len(self.fits)) / m
         return release_step(moved / self.epsilon), moved / self.epsilon
 
-    def intervals(self, X, y, sample_weight=None, groups=None):
-        """Release the matrices, and compute intervals from them; charges no ledger."""
+    def sums(self, X, y, sample_weight=None, groups=None):
+        """Return the number of records and, to be called, the sums of both matrices of each fit."""
         evaluated = HeldRecords(X, y, groups)
 
         def sums(X, y):
             records = Weighted.of(y, sample_weight, groups)
             return [fit.sums(X, records) for fit in self.fits]
 
-        m = len(evaluated)
+        return len(evaluated), partial(evaluated.evaluate_quietly, sums)
+
+    def intervals(self, X, y, sample_weight=None, groups=None):
+        """Release the matrices, and compute intervals from them; charges no ledger."""
+        m, sums = self.sums(X, y, sample_weight, groups)
         self.check_size(m)
-        matrices = released_matrices(self, evaluated.evaluate_quietly(sums), m)
+        matrices = released_matrices(self, sums(), m)
         found = intervals_of(self.fits, matrices, self.deviation(m), self.loss)
         return replace(found, of_training_records=self.of_training_records)
 

@@ -1,5 +1,7 @@
 """Pictures of a model's terms: they are the model, and noise stays within its bands."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot
 import numpy as np
 import pandas as pd
@@ -17,7 +19,9 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
     TermsDisplay,
+    coef_interval,
 )
+from dpselect.linear_model.coefficient_fits import simulated_noise
 from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, TableEncoder, tabular_pipeline
@@ -339,12 +343,120 @@ def test_models_without_terms_are_refused(table):
 
 
 def test_bands_need_a_law(table):
-    for model in (DPRidge(target_range=(-1, 1)), LogisticRegression()):
+    for model in (DPRidge(target_range=(-1, 1), perturbation="objective"), LogisticRegression()):
         pipeline = Pipeline([("encoder", TableEncoder(SCHEMA)), ("model", model)])
         pipeline.fit(table, np.arange(N) % 2)
         assert TermsDisplay.from_estimator(pipeline).terms[0].noise is None
         with pytest.raises(ValueError, match="n_samples=400 .*no bound is known"):
             TermsDisplay.from_estimator(pipeline, n_samples=N)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("perturbation", ["covariance", "output"])
+@pytest.mark.parametrize("twin", [False, True])
+def test_bands_of_ridge_regression_have_the_law_of_its_noise(perturbation, twin, table, monkeypatch):
+    """95 % of the effects of many fits to the same records are within, and bands are no wider."""
+    if twin:  # it takes the penalty for the only curvature, or forgets how many coordinates there are
+        monkeypatch.setattr(
+            "dpselect.inspection.term_bands.simulated_noise",
+            lambda model, n: (30.0 if perturbation == "covariance" else 0.1) * simulated_noise(model, n),
+        )
+    y = table["age"] / 50 - 1 + 0.3 * (table["job"] == "farmer")
+    y = np.tile(y, 20)
+    model = DPRidge(4.0, target_range=(-1, 1), norm="l2", perturbation=perturbation, alpha=0.05)
+    pipeline = tabular_pipeline(SCHEMA, model, **OPTIONS, expansion="linear")
+    rows = np.tile(pipeline[0].fit_transform(table), (20, 1))
+    effects, bands = [], []
+    for i in range(60):
+        pipeline[-1].set_params(random_state=root_stream(i)).fit(rows, y)
+        display = TermsDisplay.from_estimator(pipeline, ["age", "job", "dose"], n_samples=len(y))
+        effects.append(np.concatenate([drawn.effect for drawn in display.terms]))
+        bands.append(np.concatenate([drawn.band[:2] for drawn in display.terms], axis=1))
+    low, high = np.moveaxis(bands, 1, 0)
+    spread, moves = np.std(effects, axis=0), np.ptp(effects, axis=0) > 1e-9
+    mean = np.mean(effects, axis=0)
+    inside = ((low <= mean) & (mean <= high)).mean(axis=0)[moves]
+    wide = np.median((high - low)[:, moves] / 2 / 1.96 / spread[moves], axis=0)
+    # of 60 fits, .8 is beyond the 1e-6 quantile
+    assert (inside.min() > 0.8 and np.median(wide) < 2) == (not twin)
+    assert not display.terms[0].band.is_bound and display.terms[0].noise.max() > 0
+
+
+LINES = {"age": (0, 100), "dose": (0, 10), "job": ["farmer", "clerk", "cook"]}
+
+
+@pytest.fixture(scope="module")
+def with_intervals():
+    rng = np.random.default_rng(5)
+    n = 4000
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(0, 100, n),
+            "dose": rng.uniform(0, 10, n),
+            "job": rng.choice(LINES["job"], n),
+        }
+    )
+    y = (X["age"] / 25 - 2 + (X["job"] == "cook") + rng.logistic(size=n) > 0).astype(int)
+    model = DPLogisticRegression(20.0, classes=[0, 1], alpha=0.003, random_state=root_stream(0))
+    pipeline = tabular_pipeline(LINES, model, expansion="linear").fit(X, y)
+    return pipeline, coef_interval(
+        pipeline, X, y, epsilon=20.0, n_samples=n, random_state=root_stream(1)
+    )
+
+
+def test_bands_of_intervals_are_those_of_the_coefficients(with_intervals):
+    pipeline, intervals = with_intervals
+    age, dose, job = TermsDisplay.from_estimator(pipeline, intervals=intervals).terms
+    low, high = intervals.confidence_interval()
+    # a line is the coefficient at the upper bound, and its negative at the lower one
+    for place, line in enumerate((age, dose)):
+        assert [line.band.low[-1], line.band.high[-1]] == pytest.approx([low[place], high[place]])
+        assert [line.band.low[0], line.band.high[0]] == pytest.approx([-high[place], -low[place]])
+    # levels have the errors of combinations of codes, centred
+    codes = job.term.at(job.values[0])
+    errors = (codes - codes.mean(axis=0)) @ intervals.errors[:, 2:4].T
+    half = np.quantile(np.abs(errors), 0.95, axis=1)
+    assert job.band.high - job.band.low == pytest.approx(2 * half)
+    assert (job.band.low + job.band.high).sum() == pytest.approx(0, abs=1e-9)
+    frame = TermsDisplay.from_estimator(pipeline, ["job"], intervals=intervals).to_frame()
+    assert frame["value"].tolist() == LINES["job"]
+    assert (frame["low"] < frame["high"]).all()
+    # of the other class, all is mirrored
+    other = TermsDisplay.from_estimator(pipeline, target=0, intervals=intervals).terms[0]
+    assert other.band.low == pytest.approx(-age.band.high)
+
+
+def test_only_a_known_law_says_that_a_term_may_be_noise(with_intervals):
+    """An upper bound on noise that is a hundred times too long says nothing of the kind."""
+    pipeline, intervals = with_intervals
+    known = TermsDisplay.from_estimator(pipeline, intervals=intervals).plot()
+    assert [drawn.may_be_noise for drawn in known.terms] == [False, True, False]
+    assert [ax.get_title().endswith("may be noise alone") for ax in known.axes_] == [False, True, False]
+    age, place = np.linspace(0, 100, 4000), np.arange(4000) % 2
+    X = pd.DataFrame({"age": age, "dose": 5.0 + place, "job": "cook"})
+    model = clone(pipeline).set_params(
+        model__epsilon=0.5, model__alpha="auto", model__random_state=root_stream(2)
+    )
+    age, *_ = TermsDisplay.from_estimator(model.fit(X, age > 50), n_samples=4000).plot().terms
+    assert age.effect[-1] > 1 and age.band.low[-1] < 0  # certain, and within the bound
+    assert not age.may_be_noise and age.is_unknown and age.band.is_bound
+    twin = replace(age, band=age.band._replace(is_bound=False))
+    assert twin.may_be_noise
+    nothing = replace(intervals, errors=np.full_like(intervals.errors, np.nan))
+    display = TermsDisplay.from_estimator(pipeline, intervals=nothing).plot()
+    display.figure_.canvas.draw()
+    assert all(ax.get_title().endswith("\nnot known") for ax in display.axes_)
+
+
+def test_intervals_of_another_model_are_refused(with_intervals, table):
+    pipeline, intervals = with_intervals
+    with pytest.raises(ValueError, match="n_samples=4000 asks for bands of the noise, and intervals"):
+        TermsDisplay.from_estimator(pipeline, n_samples=4000, intervals=intervals)
+    with pytest.raises(TypeError, match="are no CoefficientIntervals"):
+        TermsDisplay.from_estimator(pipeline, intervals=intervals.confidence_interval())
+    wider = whole(DPLogisticRegression(classes=[0, 1])).fit(table, np.arange(N) % 2)
+    with pytest.raises(ValueError, match="are of 5 coefficients"):
+        TermsDisplay.from_estimator(wider, intervals=intervals)
 
 
 def test_bands_of_what_was_learned_first_are_those_of_the_rest_of_epsilon(table):
@@ -458,7 +570,7 @@ def test_values_as_a_table(table, monkeypatch):
     pipeline.fit(table, np.arange(N) % 2)
     display = TermsDisplay.from_estimator(pipeline, ["job", ("age", "income")], n_samples=N)
     frame = display.to_frame()
-    assert list(frame) == ["term", "value", "effect", "noise"]
+    assert list(frame) == ["term", "value", "effect", "noise", "low", "high"]
     assert frame["value"].tolist()[:5] == ["farmer", "clerk", "cook", "<unknown>", None]
     assert frame["term"].iloc[-1] == ("age", "income") and frame["value"].iloc[5] == (0.0, 0.0)
     np.testing.assert_array_equal(frame["effect"][:5], display.terms[0].effect)

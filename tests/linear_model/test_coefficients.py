@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
     coef_interval,
+    coef_interval_forecast,
 )
 from dpselect.audit import epsilon_lower_bound
 from dpselect.linear_model import coefficient_intervals, coefficients
@@ -427,7 +429,8 @@ def test_the_table_of_the_documentation_is_what_was_measured():
 
 def test_few_records_say_nothing():
     model, y = fitted("logistic", 1.0)
-    found = coef_interval(model, X[:900], y[:900], epsilon=0.1, n_samples=N)
+    seed = root_stream(0)
+    found = coef_interval(model, X[:900], y[:900], epsilon=0.08, n_samples=N, random_state=seed)
     assert found.empty and "not known" in repr(found)
     assert np.isnan(found.confidence_interval()).all()
 
@@ -520,11 +523,94 @@ def test_an_unknown_column_is_named():
         DPLogisticRegression(5.0, classes=[0, 1], alpha=1e-4, random_state=seed),
     ).fit(rows, LABELS)
     found = coef_interval(model, rows, LABELS, epsilon=5.0, n_samples=N, random_state=seed)
-    assert found.empty and found.lost == ("x1",) and "Least is known of x1: drop" in repr(found)
+    assert found.lost == ("x1",) and "Least is known of x1: drop" in repr(found)
+    # the other one is known as well as if it were alone
+    widths = np.subtract(*found.confidence_interval()[::-1])
+    assert not found.empty and widths[0] < 1 < 5 < widths[1]
     model[:-1].set_params(boundedscaler__bounds=[(-1, 1), (-1e-3, 1e-3)])
     model.fit(rows, LABELS)
     found = coef_interval(model, rows, LABELS, epsilon=5.0, n_samples=N, random_state=seed)
     assert not found.empty and found.lost == () and "Least" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "name, code", [("logistic", "simplex"), ("huber", "simplex"), ("huber", "onehot")]
+)
+@pytest.mark.parametrize("twin", [False, True])
+def test_intervals_hold_where_a_direction_is_lost(name, code, twin):
+    """A column that hardly varies, or codes that add up to the constant: others stay known."""
+    model, y = MODELS[name]
+    rows = np.array([0.02 * X[:, 0], X[:, 1], np.where(X[:, 0] > 0, "a", "b")], dtype=object).T
+    schema = {"narrow": (-1, 1), "x1": (-1, 1), "kind": ["a", "b", "never"]}
+    model = tabular_pipeline(schema, clone(model).set_params(epsilon=4.0, alpha=1e-3), categories=code)
+    model.set_params(encoder__expansion="linear").fit(rows, y)
+    (fit,), Z = fits_of(model[-1], N), model[:-1].transform(rows)
+    d, plan = len(fit.w), IntervalPlan(fits_of(model[-1], N), 8.0)
+    sums = fit.sums(Z, y)
+    exact = [matrix / N for matrix in sums]
+    rng = np.random.default_rng(2)
+    linear, result = map(np.array, zip(*(fit.draw(rng) for _ in range(2000))))
+    chance = rng.multivariate_normal(np.zeros(d), exact[1] / N, size=2000)
+    true = np.abs(result - np.linalg.solve(exact[0] + fit.mu * np.eye(d), (linear + chance).T).T)
+    inside, widths, deviation = [], [], plan.deviation(N)
+    for _ in range(8):
+        matrices = released_matrices(replace(plan, random_state=rng), [sums], N)
+        # the twin takes the matrices for exact, and the penalty for none
+        given = replace(fit, mu=20 * fit.mu) if twin else fit
+        found = intervals_of((given,), matrices, 0.0 if twin else deviation, None)
+        half = np.diff(found.confidence_interval(), axis=0)[0] / 2 / fit.scale
+        inside.append((true <= half).mean(axis=0))
+        widths.append(half / np.quantile(true, 0.95, axis=0))
+        assert twin or found.lost
+    assert (np.mean(inside, axis=0).min() > 0.9) == (not twin)
+    assert twin or np.median(widths, axis=0)[1] < 3
+
+
+# --- before it is paid
+
+
+@pytest.mark.parametrize("name", ["logistic", "huber"])
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_forecast_is_as_wide_as_intervals_will_be(name, twin):
+    """From half as many invented records, of those that are paid for; the twin forgets their number."""
+    rng = np.random.default_rng(4)
+    rows = np.tanh(rng.normal(size=(1000, 2))) / 1.5
+    z = rows @ TRUE
+    y = (z + rng.logistic(size=1000) > 0.5).astype(int)
+    if name == "huber":
+        y = z / 3 + 0.2 * rng.normal(size=1000)
+    model, targets = fitted(name, 5.0)
+    n_records = 8 * N if twin else N
+    told = coef_interval_forecast(model, rows, y, epsilon=2.0, n_samples=n_records, n_records=n_records)
+    assert list(told) == [0, 1, "intercept"]
+    widths = [
+        np.diff(coef_interval(model, X, targets, epsilon=2.0, n_samples=N).confidence_interval(), axis=0)
+        for _ in range(20)
+    ]
+    ratio = np.array(list(told.values())) / (np.median(widths, axis=0)[0] / 2)
+    assert (0.6 < ratio.min() and ratio.max() < 1.6) == (not twin)
+    narrower = coef_interval_forecast(
+        model, rows, y, epsilon=2.0, n_samples=n_records, confidence_level=0.5
+    )
+    assert all(narrower[column] < told[column] for column in told)
+
+
+def test_a_forecast_pays_nothing_and_tells_of_records_that_may_be_real(tmp_path):
+    model, y = fitted("logistic", 1.0)
+    with PrivacyLedger(tmp_path / "ledger", epsilon=1.0) as ledger:
+        told = coef_interval_forecast(model, X.copy(), y, epsilon=9.0, n_samples=N)
+    assert ledger.spent()[0] == 0.0 and all(width > 0 for width in told.values())
+    with pytest.warns(PrivacyLeakWarning, match="X is what model was trained on"):
+        coef_interval_forecast(model, X, y, epsilon=9.0, n_samples=N)
+    with pytest.raises(ValueError, match="says nothing of 3 coefficients"):
+        coef_interval_forecast(model, X.copy(), y, epsilon=0.1, n_samples=N, n_records=20)
+    with pytest.raises(ValueError, match="n_records"):
+        coef_interval_forecast(model, X.copy(), y, epsilon=1.0, n_samples=N, n_records=0)
+    of_persons = clone(model).fit(X, y, groups=PERSONS)
+    given = {"epsilon": 9.0, "n_samples": N // 2}
+    assert coef_interval_forecast(of_persons, X.copy(), y, groups=PERSONS, **given).keys() == told.keys()
+    with pytest.raises(ValueError, match="groups is missing"):
+        coef_interval_forecast(of_persons, X.copy(), y, **given)
 
 
 def test_errors_of_steps_name_the_column_and_no_value(tmp_path):

@@ -66,8 +66,9 @@ plt.show()
 # at, whole. The pictures read what was released and public numbers, and cost nothing. Each shows what
 # one column adds to the log odds of an affair, on the same scale. A term is 0 on average over its
 # bounds, or over its categories. ``n_samples``, a public number, is needed for the bands: twice the
-# largest standard deviation that the noise of the term can have, on any records. "May be noise alone"
-# stands where the band holds 0 everywhere.
+# largest standard deviation that the noise of the term can have, on any records. Where such a band
+# holds 0 everywhere the term may be noise or not: that is "not known without intervals", which
+# :func:`~dpselect.coef_interval` releases for an epsilon of its own.
 
 display = TermsDisplay.from_estimator(model, n_samples=len(X))
 display.plot(n_cols=2)
