@@ -199,7 +199,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         check_estimator(self.estimator)
         refuse_inner_ledger(self.estimator, type(self).__name__)
         check_splitter(self.cv, self.public_splits)
-        score = bounded_score(self.scoring)
+        score = bounded_score(self.scoring, self.estimator)
         warn_if_seeded(self)
         if groups is not None:
             check_weighs_persons(score)

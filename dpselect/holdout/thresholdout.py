@@ -15,6 +15,7 @@ from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, spending
 from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
+from ..metrics.score import check_task
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
 from ..records.held_records import HeldRecords
@@ -239,7 +240,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self._answers.refuse_if_spent()
-        score = bounded_score(scoring)
+        score = bounded_score(scoring, estimator)
         if self._holdout.persons is not None:
             check_weighs_persons(score)
         train, holdout = both_scores(score, estimator, self._train, self._holdout)
@@ -320,14 +321,15 @@ def thresholdout_loss(estimator, answers, persons=False):
     )
 
 
-def bounded_score(scoring):
-    """Return the score for `scoring`, or refuse one of unbounded sensitivity."""
+def bounded_score(scoring, estimator):
+    """Return the score for `scoring`, or refuse one of unbounded sensitivity, or of other estimators."""
     score = get_score(scoring)
     if not math.isfinite(score.width):
         raise CertificateError(
             f"scoring={type(score).__name__} has no finite width, so no noise hides what one "
             "holdout record does to it; use 'accuracy', 'brier', 'ramp' or 'clipped_squared_error'."
         )
+    check_task(score, estimator)
     return score
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, lambertw, xlogy
 
 from ..metrics import MarginScore, PoissonDevianceScore, Score
-from ..metrics.scores import ClippedErrorScore
+from ..metrics.regression import ClippedErrorScore
 
 # computed suprema are rounded up by this, because norms and noise rely on them
 UP = 1 + 2**-50

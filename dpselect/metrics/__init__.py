@@ -11,15 +11,14 @@ from .explained import R2Score, RootMeanSquaredErrorScore
 from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScore, margins
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
-from .score import AtLeastScore, Score
-from .scores import (
-    AccuracyScore,
+from .regression import (
     ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
-    IntegratedSquaredErrorScore,
+    MeanPoissonDevianceScore,
     PoissonDevianceScore,
-    get_score,
 )
+from .score import AtLeastScore, Score
+from .scores import AccuracyScore, IntegratedSquaredErrorScore, get_score
 
 __all__ = [
     "AccuracyScore",
@@ -34,6 +33,7 @@ __all__ = [
     "LogLossScore",
     "LogisticScore",
     "MarginScore",
+    "MeanPoissonDevianceScore",
     "PoissonDevianceScore",
     "R2Score",
     "RampScore",

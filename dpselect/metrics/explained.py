@@ -35,6 +35,8 @@ def checked_range(target_range: tuple[float, float]) -> tuple[float, float]:
 class RangeScore(Score):
     """A function of the mean squared error of targets in a public range, and of their variance."""
 
+    task = "regressor"
+
     target_range: tuple[float, float]
 
     def __post_init__(self):

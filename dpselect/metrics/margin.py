@@ -29,6 +29,8 @@ class MarginScore(Score):
         L, the Lipschitz constant of g.
     """
 
+    task = "classifier"
+
     @property
     @abstractmethod
     def lipschitz(self) -> float:

@@ -34,6 +34,7 @@ class LogLossScore(Score):
     6.91
     """
 
+    task = "classifier"
     floor: float = 0.001
     # for two equally frequent classes
     stake = float(np.log(2))

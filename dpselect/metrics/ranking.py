@@ -35,6 +35,7 @@ class LabelScore(AtLeastScore):
     `constant` is n times how far one of n records moves what is compared.
     """
 
+    task = "classifier"
     class_share: float = 0.25
 
     constant: ClassVar[float]

@@ -5,11 +5,19 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import column_or_1d
+from sklearn.utils import column_or_1d, get_tags
 
+from ..exceptions import CertificateError
 from ..rows import align, as_lazy, block_sum, is_lazy, on_labels
 from ..utils.type_aliases import Estimator, MatrixLike
 from ..utils.validation import unquoted
+
+# what a message proposes for an estimator of each type
+OF_TASK = {
+    "classifier": ("brier", "ramp", "accuracy"),
+    "regressor": ("clipped_squared_error", "clipped_absolute_error", "r2"),
+    "density_estimator": ("integrated_squared_error",),
+}
 
 
 class Score(ABC):
@@ -24,10 +32,13 @@ class Score(ABC):
         model; ``inf`` if there is no bound, or no such mean.
     compared_width : float
         Largest less least value of `comparison`.
+    task : str or None
+        Type of estimators that it scores, in scikit-learn's words; None if it scores any.
     """
 
     stake = 0.0
     width = np.inf
+    task: str | None = None
 
     @property
     def compared_width(self) -> float:
@@ -157,6 +168,22 @@ class AtLeastScore(Score):
         -------
         float
         """
+
+
+def check_task(score, model, name="scoring"):
+    """Refuse a score of other estimators than `model` is, before anything is spent.
+
+    One that says nothing of its type may be scored by all.
+    """
+    kind = get_tags(model).estimator_type if hasattr(model, "__sklearn_tags__") else None
+    if kind is None or score.task in (None, kind):
+        return
+    others = OF_TASK.get(kind, ())
+    raise CertificateError(
+        f"{name}: {type(score).__name__} cannot score a {type(model).__name__}, because it is a score "
+        f"of {score.task.replace('_', ' ')}s and would compare nothing; use another {name}"
+        f"{', such as ' if others else ''}{', '.join(map(repr, others))}."
+    )
 
 
 def weighted_total(function, sample_weight, X, *aligned):

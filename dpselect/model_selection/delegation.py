@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..preprocessing.plain_pipelines import to_sklearn
 from ..records.training import warns_of_training_records
+from ..rows import as_lazy, is_lazy
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, MatrixLike
 from .private_steps import thaw
@@ -101,7 +102,8 @@ class SearchDelegationMixin:
     def score(self: Any, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> float:
         """Score the chosen estimator on the given data.
 
-        Uses ``scoring`` where given, else ``best_estimator_.score``.
+        Uses ``scoring`` where given, else ``best_estimator_.score``, as GridSearchCV does. Of names
+        that scikit-learn has, too, the score is scikit-learn's, without bounds on errors.
 
         Parameters
         ----------
@@ -139,12 +141,22 @@ class SearchDelegationMixin:
         else:
             score_params = {}
 
-        scorer = self.scorer_
+        scorer = self._score_function(X)
         if isinstance(scorer, dict):  # scoring was a list, tuple or dict
             return scorer[self.refit](self.best_estimator_, X, y, **score_params)
         score = scorer(self.best_estimator_, X, y, **score_params)
         # A single callable may return a dict of scores.
         return score[self.refit] if self.multimetric_ else score
+
+    def _score_function(self: Any, X: Any) -> Any:
+        """Return what GridSearchCV computes scores with, whether the choice had noise or not."""
+        asked = "scoring" in self.get_params(deep=False) and "best_score_" not in vars(self)
+        if asked and self.scoring is None and hasattr(self.best_estimator_, "score"):
+            return check_scoring(self.best_estimator_)
+        in_memory = not is_lazy(as_lazy(X))
+        if asked and isinstance(self.scoring, str) and in_memory and self.scoring in get_scorer_names():
+            return get_scorer(self.scoring)
+        return self.scorer_
 
     def to_sklearn(self: Any) -> Any:
         """Return an object of scikit-learn alone that is equal to the chosen estimator.

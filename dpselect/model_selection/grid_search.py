@@ -17,6 +17,7 @@ from ..base.estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger
 from ..metrics import get_score
+from ..metrics.score import check_task
 from ..noise.generators import RandomState, search_stream
 from ..preprocessing.pipeline_check import keep_their_columns
 from ..records.persons import adjacency_of
@@ -86,7 +87,8 @@ class StabilityGridSearchCV(
         strategies need no share.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
-        None is the estimator's `default_scoring`. "accuracy", "balanced_accuracy", "roc_auc", "f1",
+        None is the estimator's `default_scoring`; `score` of the search is then the estimator's own, as
+        for GridSearchCV. "accuracy", "balanced_accuracy", "roc_auc", "f1",
         "neg_log_loss", "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
         "neg_root_mean_squared_error" have no certificate, but serve strategies that choose on held-out
         records (errors of a regression count in the `target_range` of its model); "logistic" and "hinge"
@@ -176,7 +178,7 @@ class StabilityGridSearchCV(
         The same numbers with their meaning in words, the `strategy` that was taken, and what it
         spent on training and on the choice.
     scorer_ : score
-        The score that was used.
+        The score that was used for the choice.
     evaluation_ : Evaluation
         How good `best_estimator_` is, as :func:`~dpselect.evaluate` tells it. Released. Only with
         `evaluation`.
@@ -337,6 +339,8 @@ class StabilityGridSearchCV(
         models = [candidate.model for candidate in candidates]
         check_evaluation(self, models)
         score, kind = self._score(models[0]), strategy_class(self.strategy)
+        for model in models[1:]:
+            check_task(score, model)
         if persons:
             check_groups_are_taken(estimator, models, score, kind)
         return SearchProblem(self, stream, estimator, candidates, score, budget, candidates_of, persons)
@@ -458,6 +462,16 @@ another alpha is taken only if its score is better by about 22.
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
         return get_score(model.default_scoring if self.scoring is None else self.scoring, model=model)
+
+    @property
+    def refit_time_(self) -> float:
+        """float : Seconds of the last training; only with ``epsilon=inf``, as it depends on records."""
+        if "refit_time_" not in vars(self):
+            raise AttributeError(
+                "refit_time_ depends on the records, and was not paid for; measure the time of the "
+                "whole fit yourself, and do not publish it."
+            )
+        return vars(self)["refit_time_"]
 
     @property
     def best_score_(self) -> float:

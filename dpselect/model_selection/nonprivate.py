@@ -26,6 +26,7 @@ from ..preprocessing.pipeline_check import releases_privately
 from ..records.persons import Persons, adjacency_of
 from ..rows import as_lazy, is_lazy, n_rows
 from .exact_scores import records_of
+from .progress import Progress
 from .set_aside import SetAside, check_evaluation, evaluate_released
 
 
@@ -46,7 +47,9 @@ def fit_without_noise(search, X, y, params):
             aside = SetAside.of(search.evaluation, n_rows(X), stream, persons)
             params = aside.params_of_training(params, X)
             (X, y), held = aside.cut(X, y)
-        fitted = _fit_counterpart(search, X, y, params)
+        with Progress(search) as progress:
+            fitted = _fit_counterpart(search, X, y, params)
+            progress.step("exact scores of all candidates")
         if held is not None:
             best = fitted["best_estimator_"]
             fitted |= evaluate_released(search, best, held, math.inf, stream)

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpselect import Ladder, SeededNoiseWarning, Thresholdout, ThresholdoutFeatureSelector
 from dpselect.metrics import RampScore
-from dpselect.metrics.scores import SCORES, ClippedSquaredErrorScore
+from dpselect.metrics.regression import ClippedSquaredErrorScore
+from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
 from dpselect.records.held_records import HeldRecords
 from tests.marks import slow_but

@@ -18,7 +18,8 @@ from dpselect.metrics import (
     get_score,
     margins,
 )
-from dpselect.metrics.scores import SCORES, TargetScore
+from dpselect.metrics.regression import TargetScore
+from dpselect.metrics.scores import SCORES
 
 ALL = [score for score in SCORES.values() if isinstance(score, MarginScore)]
 ALL.append(RampScore(-0.5, 2.0))
