@@ -310,6 +310,11 @@ def row_norms(block, norm):
     return sums if norm == "l1" else np.sqrt(sums)
 
 
+def largest_norm(X):
+    """Return the largest l2 norm of a row, a function of the records; inf where squares overflow."""
+    return float(block_map(lambda block: row_norms(block, "l2"), X, beside=1).max())
+
+
 def _largest(block):
     largest = abs(block).max(axis=1)
     return (largest.toarray() if sparse.issparse(block) else largest).reshape(-1, 1)

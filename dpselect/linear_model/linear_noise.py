@@ -286,6 +286,14 @@ class LinearNoise:
         alpha = float(alpha)
         return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), by_rule=False)
 
+    def at_norm(self, data_norm):
+        """Return the calibration of the same fit of rows that are no longer than this."""
+        if not 0 < data_norm < self.problem.data_norm:
+            return self
+        # rounding must not make a row longer
+        problem = replace(self.problem, data_norm=data_norm * (1 + 1e-9))
+        return self.of(problem, self.shape, self.epsilon, self.perturbation, self.alpha)
+
     @property
     def dimension(self):
         """int : d, the number of coefficients of one binary problem."""

@@ -20,7 +20,7 @@ from ..utils.parameters import with_parameters, with_values
 from ..utils.type_aliases import MatrixLike
 from ..utils.validation import check_n_jobs, flag, number, one_of, size, unless
 from .accuracy import LinearAccuracy
-from .design import design_and_targets
+from .design import design_and_targets, largest_norm
 from .linear_noise import LinearNoise, LinearProblem
 from .losses import WeightedLoss
 from .norms_and_rates import LearnsNormsMixin
@@ -295,6 +295,9 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return problem.standard_noise(generator, law, n_features, n_problems)
 
     def _release(self, records, calibration, noise):
+        if calibration.epsilon == math.inf:
+            # without privacy nothing depends on bounds, nor does the accuracy of the solver
+            calibration = calibration.at_norm(largest_norm(records.X))
         ((w,),) = solve([[calibration]], [noise], *design_and_targets(calibration.problem, records))
         return calibration.problem.attributes(w)
 
