@@ -307,7 +307,7 @@ def _evaluate(parser):
 
 
 def _report(parser):
-    _model(parser)
+    _model(parser, "; or a ledger, of which all entries are told")
     parser.add_argument("--ledger", metavar="LEDGER", help="whose state is told")
     _about(parser)
     parser.add_argument("--output", metavar="FILE", help=".html, .md or .json; default: printed")
@@ -372,11 +372,11 @@ def _drop(parser):
     parser.add_argument("--drop", nargs="+", metavar="COL", default=[], help="columns to leave out")
 
 
-def _model(parser):
+def _model(parser, others=""):
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="what 'dpselect fit --save' has written: .skops, or a .pkl of your own",
+        help=f"what 'dpselect fit --save' has written: .skops, or a .pkl of your own{others}",
     )
     parser.add_argument(
         "--trust-pickle",
@@ -410,6 +410,9 @@ COMMANDS = {
     "predict": (_predict, "predict with a model that was released"),
     "export": (_export, "write a model for programs without dpselect, or the cells of a density"),
     "evaluate": (_evaluate, "say how good a model is on records that it has not seen"),
-    "report": (_report, "write the privacy statement of a model, to be signed"),
+    "report": (
+        _report,
+        "write the privacy statement of a model, or the report of a ledger, to be signed",
+    ),
     "ledger": (_ledgers, "keep the budget of a data set"),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..evaluation import evaluate as evaluate_model
 from ..exceptions import AccuracyNotReachedError
+from ..ledger import is_ledger_file
 from ..metrics.scores import target_range
 from ..preprocessing import schema_template
 from ..preprocessing.schema import CategoryColumn, NumberColumn
@@ -243,10 +244,17 @@ def evaluate(arguments):
 
 
 def report(arguments):
-    """Write the privacy statement of a saved model."""
+    """Write the privacy statement of a saved model, or the report of a ledger."""
     output = ReportFile("--output", arguments.output, arguments.force) if arguments.output else None
     ledger = open_ledger(arguments.ledger) if arguments.ledger else None
-    said = privacy_report(_model(arguments), ledger, about=arguments.about)
+    of_ledger = is_ledger_file(arguments.model)
+    if of_ledger and ledger is not None:
+        raise CommandError(
+            "--ledger goes with a model, and a report of a ledger is about all of its entries; leave it "
+            "out."
+        )
+    subject = open_ledger(arguments.model) if of_ledger else _model(arguments)
+    said = privacy_report(subject, ledger, about=arguments.about)
     if output is None:
         print(said)
     else:

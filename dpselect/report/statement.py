@@ -21,6 +21,7 @@ from ..preprocessing.schema import NumberColumn
 from ..private_model import PrivateModel
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator
+from .budget import ledger_loss, ledger_sections
 from .document import PrivacyReport, Section, Table
 from .theorems import proof_of
 
@@ -35,6 +36,7 @@ MAX_CHARACTERS = 200
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
 JOINT_PROOF = 'Propositions 3 and 4 of "A budget for a whole team"'
+SIGNATURE = Section("Signature", (Table(("Name", "Function", "Date", "Signature"), (("",) * 4,)),))
 NEIGHBOURS = {
     Adjacency.REPLACE_RECORD: "Protected is each record: a row of the table, with its label or target.",
     Adjacency.REPLACE_PERSON: "Protected is each person: all of their rows of the table, however many, "
@@ -103,7 +105,7 @@ NOT_COVERED = (
 
 
 def privacy_report(
-    model: Estimator,
+    model: Estimator | PrivacyLedger,
     ledger: PrivacyLedger | None = None,
     *,
     evaluation: Evaluation | None = None,
@@ -121,7 +123,8 @@ def privacy_report(
         :func:`~dpselect.calibrated` returns, a Pipeline or another estimator that
         :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation` or what
         :func:`~dpselect.coef_interval` returns. Of a search give the search: its `best_estimator_` does
-        not know of the choice.
+        not know of the choice. Or a :class:`~dpselect.PrivacyLedger`, for a report of the data set: what
+        was released when, by whom and for what, what is left, and what it adds up to.
     ledger : PrivacyLedger, default=None
         Budget of the records; its state as of now, with the label of each entry, is part of the report.
     evaluation : Evaluation, default=None
@@ -178,6 +181,8 @@ def privacy_report(
     >>> report.save("report.html")  # doctest: +SKIP
     """
     _check_types(ledger, evaluation, about, date)
+    if isinstance(model, PrivacyLedger):
+        return _report_of_ledger(model, ledger, evaluation, about, date)
     loss, model = privacy_of(model), as_fitted(model)
     # the additions of a calibrated model follow from the evaluation
     trained = as_fitted(model.estimator) if isinstance(model, CalibratedModel) else model
@@ -208,10 +213,27 @@ def privacy_report(
     sections += [
         Section("Budget of the records", _budget(ledger, loss)),
         Section("How it was made", _making(loss, seeded)),
-        Section("Signature", (Table(("Name", "Function", "Date", "Signature"), (("",) * 4,)),)),
+        SIGNATURE,
     ]
     date = datetime.date.today() if date is None else date
     return PrivacyReport(f"Privacy statement: {name}", date.isoformat(), loss, tuple(sections))
+
+
+def _report_of_ledger(ledger, second, evaluation, about, date):
+    for name, given in (("ledger", second), ("evaluation", evaluation)):
+        if given is not None:
+            raise TypeError(
+                f"{name} goes with a model, and a report of a ledger is about all of its entries; leave "
+                "it out, or give the model first."
+            )
+    loss = ledger_loss(ledger)
+    sections = [
+        *ledger_sections(ledger, about, NEIGHBOURS.get(loss.adjacency, "")),
+        SIGNATURE,
+    ]
+    date = datetime.date.today() if date is None else date
+    title = f"Privacy budget: {os.path.basename(ledger.path)}"
+    return PrivacyReport(title, date.isoformat(), loss, tuple(sections))
 
 
 def _check_types(ledger, evaluation, about, date):

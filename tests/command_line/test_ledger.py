@@ -52,6 +52,16 @@ def test_refusals(refused, folder, argv, says):
     assert sorted(file.name for file in folder.iterdir()) == before
 
 
+def test_the_report_of_a_ledger(run, refused, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "patients.ledger", epsilon=3.0)
+    ledger.spend(0.5, label="ages, by hand")
+    code, out, err = run("report", "patients.ledger", "--about", "Admissions")
+    assert (code, err) == (0, "") and "| ages, by hand | 0.5 |" in out and "Admissions" in out
+    code, out, _ = run("report", "patients.ledger", "--output", "year.json")
+    assert code == 0 and json.loads((tmp_path / "year.json").read_text())["privacy"]["epsilon"] == 0.5
+    assert "leave it out" in refused("report", "patients.ledger", "--ledger", "patients.ledger")
+
+
 @pytest.mark.parametrize("composition", [None, *COMPOSITIONS])
 def test_losses_add_up_as_the_ledger_was_made_for(run, tmp_path, composition):
     budget = ["--epsilon", "1", "--delta", "1e-6"]

@@ -118,7 +118,7 @@ def test_holdouts_refuse_a_score_of_other_models():
         holdout.score(model, "accuracy")
     assert holdout.uses_ == 0 and np.isfinite(holdout.score(model, "clipped_squared_error"))
     with pytest.raises(CertificateError, match="cannot score a DecisionTreeRegressor"):
-        ThresholdoutFeatureSelector(DecisionTreeRegressor()).fit(X, TARGETS)
+        ThresholdoutFeatureSelector(DecisionTreeRegressor(), n_features_to_select=1).fit(X, TARGETS)
 
 
 def test_the_deviance_is_scikit_learns():

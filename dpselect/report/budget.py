@@ -1,0 +1,133 @@
+"""The contents of a report of a ledger: what was released of a data set, and what is left."""
+
+import math
+import os
+from collections import Counter
+
+import numpy as np
+
+from ..accounting.privacy_loss import KINDS, PrivacyLoss
+from ..ledger import PrivacyLedger, how_losses_add_up
+from .document import Section, Table
+
+# at which the sum of all releases is stated
+DELTAS = (1e-9, 1e-7, 1e-5)
+NOT_COVERED = (
+    "Releases that no entry counts: scores, plots or logs that were told without this ledger.",
+    "Public assumptions, such as bounds and categories, that were looked up in these records.",
+    "What can be learned of people in general, whose record was never there.",
+)
+
+
+def ledger_loss(ledger: PrivacyLedger) -> PrivacyLoss:
+    """Return what all entries of a ledger cost together, as its budget counts it."""
+    epsilon, delta = ledger.spent()
+    entries = ledger.history()
+    return PrivacyLoss(
+        epsilon,
+        delta,
+        kind=KINDS[any(entry.kind == KINDS[1] for entry in entries)],
+        adjacency=ledger.adjacency,
+        label=f"all releases in {os.path.basename(ledger.path)}",
+        seeded=any(entry.seeded for entry in entries),
+    )
+
+
+def ledger_sections(ledger: PrivacyLedger, about: str | None, protected: str) -> list[Section]:
+    """Return the sections on what was released when, for whom, what is left, and how it adds up."""
+    return [
+        Section("What was released", _released(ledger, about)),
+        Section("Who is protected", (f"{protected} (Adjacency: {ledger.adjacency}.)",)),
+        Section("What is left", _left(ledger)),
+        Section("What all releases cost together", _together(ledger)),
+        Section("What is not covered", (NOT_COVERED,)),
+    ]
+
+
+def _released(ledger, about):
+    entries, blocks = ledger.history(), [] if about is None else [f"The records: {about}."]
+    if not entries:
+        return (*blocks, "Nothing was released yet.")
+    rows = tuple(
+        (
+            str(entry.id),
+            entry.reserved_at.date().isoformat(),
+            entry.user,
+            entry.label,
+            f"{entry.epsilon:.6g}",
+            f"{entry.delta:.6g}",
+            entry.kind + (", seeded" if entry.seeded else ""),
+        )
+        for entry in entries
+    )
+    first, last = (entries[place].reserved_at.date().isoformat() for place in (0, -1))
+    blocks += [
+        f"{len(entries)} entries, from {first} to {last} (UTC).",
+        Table(("No.", "Day", "By", "For", "epsilon", "delta", "Kind"), rows),
+        *_notes(entries),
+        "By year, and by who reserved the loss:",
+        Table(("Year", "Entries", "epsilon"), _by_year(ledger, entries)),
+        Table(("By", "Entries"), tuple((name, str(n)) for name, n in _users(entries))),
+    ]
+    return tuple(blocks)
+
+
+def _by_year(ledger, entries):
+    """Return a row for each year, with what its entries add to what all cost together."""
+    added = np.diff(how_losses_add_up(ledger)[1], prepend=0.0)
+    years = np.array([entry.reserved_at.year for entry in entries])
+    return tuple(
+        (str(year), str((years == year).sum()), f"{added[years == year].sum():.6g}")
+        for year in np.unique(years)
+    )
+
+
+def _users(entries):
+    return sorted(Counter(entry.user for entry in entries).items())
+
+
+def _notes(entries):
+    """Return sentences on entries that are not plain differential privacy."""
+    uncommitted = sum(entry.committed_at is None for entry in entries)
+    if uncommitted:
+        yield (
+            f"{uncommitted} uncommitted: of these it is not known whether the release came out, so that "
+            "the reserved loss counts in full."
+        )
+    if any(entry.kind == KINDS[1] for entry in entries):
+        yield (
+            "Ex-post: the loss of the outcome that came out, and not of all outcomes; what was reserved "
+            "holds for all of them."
+        )
+    if any(entry.seeded for entry in entries):
+        yield "Seeded: whoever knows the seed can remove the noise, so that nothing is protected."
+
+
+def _left(ledger):
+    amounts = (("Budget", ledger.budget), ("Spent", ledger.spent()), ("Left", ledger.remaining()))
+    rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
+    return (Table(("", "epsilon", "delta"), rows), *filter(None, [how_losses_add_up(ledger)[0]]))
+
+
+def _together(ledger):
+    epsilon, delta = ledger.spent()
+    if epsilon == 0 and delta == 0:
+        return ("Nothing was spent.",)
+    rows = []
+    for at in DELTAS:
+        try:
+            total = ledger.total(at)
+        except ValueError:  # the releases have more than this delta
+            total = math.nan
+        known = "none: more than this delta was spent" if math.isnan(total) else f"{total:.6g}"
+        rows.append((f"{at:g}", known))
+    many = (
+        "At a delta, many releases may cost less together than their sum. These bounds hold if how much "
+        "each release spent did not depend on earlier results; of an ex-post entry they count what was "
+        "reserved:"
+    )
+    return (
+        f"As the budget counts them: epsilon = {epsilon:.6g} and delta = {delta:.6g}.",
+        many,
+        Table(("delta", "epsilon, at most"), tuple(rows)),
+    )
