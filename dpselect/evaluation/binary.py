@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..utils.type_aliases import Array, FloatArray
-from ..utils.validation import check_number
+from ..utils.validation import check_choice, check_number
+from .at_rate import NAMES, at_rate
 from .estimate import Estimate, Metric, columns
 from .evaluation import Evaluation
 from .score_bins import EDGES, N_BINS, PROBABILITIES
@@ -169,7 +170,7 @@ class BinaryEvaluation(Evaluation):
             if self.calibrated_scores or name not in PROBABILISTIC
         }
 
-    def metric(self, name: str, threshold: float = 0.5) -> Estimate:
+    def metric(self, name: str, threshold: float = 0.5, *, rate: float | None = None) -> Estimate:
         """Return a metric with its 95 % interval.
 
         Parameters
@@ -183,6 +184,10 @@ class BinaryEvaluation(Evaluation):
         threshold : float, default=0.5
             Scores above it are positive predictions; the nearest of `thresholds` is taken. Means
             nothing to metrics that have none, such as "roc_auc".
+        rate : float, default=None
+            Share of the records that are positive predictions, those of highest score, in (0, 1), in
+            place of a threshold: of "recall", "precision" and "lift". It is interpolated between
+            thresholds, and the interval covers every order of the scores between them.
 
         Returns
         -------
@@ -191,9 +196,36 @@ class BinaryEvaluation(Evaluation):
         Raises
         ------
         ValueError
-            If there is no such metric, or the threshold is not in [0, 1].
+            If there is no such metric, or not at a rate, or the threshold is not in [0, 1].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from dpselect import evaluate
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(20_000, 2))
+        >>> y = (X[:, 0] + rng.normal(size=20_000) > 2).astype(int)
+        >>> model = LogisticRegression().fit(X[:10_000], y[:10_000])
+        >>> evaluation = evaluate(model, X[10_000:], y[10_000:], epsilon=1.0)
+        >>> recall = evaluation.metric("recall", rate=0.1)
+        >>> bool(recall.low < 0.6 < recall.high)
+        True
         """
+        if rate is not None:
+            return self._at_rate(name, rate)
         return self._asked(name, self._above(threshold))
+
+    def _at_rate(self, name, rate):
+        check_choice("name", name, NAMES, why="no other figure is told at a rate")
+        check_number(
+            "rate",
+            rate,
+            high=1.0,
+            why="it is the share of the records that are positive predictions",
+            instead="write a number such as 0.1",
+        )
+        return self._estimate(at_rate(name, float(rate)), None)
 
     def confusion_matrix(self, threshold: float = 0.5) -> tuple[tuple[Estimate, ...], ...]:
         """Return the expected counts of (label, prediction) among `n_records` records.
