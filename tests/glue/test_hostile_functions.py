@@ -186,6 +186,11 @@ class Hostile(ClassifierMixin, RegressorMixin, BaseEstimator):
     def __init__(self, value=0.0, usual=0.8):
         self.value, self.usual = value, usual
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = None  # scores of all types take it
+        return tags
+
     def fit(self, X, y):
         """Learn nothing."""
         self.classes_ = np.array([0, 1])

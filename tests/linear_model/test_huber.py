@@ -414,7 +414,7 @@ def test_other_scores_have_no_certificate():
         StabilityGridSearchCV(
             DPHuberRegressor(target_range=RANGE),
             {"alpha": [0.1, 1.0]},
-            scoring="brier",
+            scoring="r2",
             strategy="stability",
         ).fit(*table(100, 2))
 

@@ -191,7 +191,7 @@ def test_other_scores_have_no_certificate():
         StabilityGridSearchCV(
             DPPoissonRegressor(target_bound=10.0),
             {"alpha": [0.1, 1.0]},
-            scoring="brier",
+            scoring="clipped_squared_error",
             strategy="stability",
         ).fit(*counts(100, 2))
 
