@@ -180,6 +180,7 @@ def n_read(monkeypatch, cached):
         if not cached:
             patched.setattr(schema, "known_spellings", spellings.known_spellings.__wrapped__)
         encoder = TableEncoder({"c": levels}).fit([["1"]])
+        encoder.transform([["1"]])
         del parsed[:]
         for _ in range(3):
             get_tags(encoder)
