@@ -121,6 +121,7 @@ def test_no_other_default_learns_from_the_records():
         "base_rate": "the penalty counts from 0",
         "n_epsilon": "the map does not follow it",
         "class_share": "as 1/2",
+        "n_mu": "no delta",
         "columns": "all of the schema",
         "conversion": "an account for other neighbours is refused",
         "delta_parameter": "the model has no delta",

@@ -5,17 +5,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from ..accounting.privacy_loss import Adjacency
 from ..metrics import Score
 from ..noise import is_seeded
 from ..noise.generators import InnerStream
+from ..preprocessing import TableEncoder
 from ..records.persons import Persons, adjacency_of
 from ..records.records import Weighted, check_weights
 from ..rows import n_rows
 from .budget import Budget
 from .candidates import Candidate, learn_classes, n_columns, with_classes
 from .exact_scores import dummy_records, records_for_steps, records_of
+from .private_steps import steps_before
 from .progress import Progress
 from .row_steps import PublicRows
 from .splits import Halves
@@ -162,6 +165,7 @@ def planned_problem(
     problem: SearchProblem, n_samples: Any, n_features: Any, n_classes: Any, example: Any
 ) -> SearchProblem:
     """Return the problem for a plan of records that nobody has seen."""
+    example = invented_row(problem.estimator, n_features) if example is None else example
     n_samples, n_features, n_classes, example = dummy_records(n_samples, n_features, n_classes, example)
     classes = np.arange(n_classes)
     return replace(
@@ -172,3 +176,16 @@ def planned_problem(
         candidates=with_classes(problem.candidates, classes),
         public=records_for_steps(problem.candidates, example)[1],
     )
+
+
+def invented_row(estimator, n_features):
+    """Return a row by the schema of a table that the first step encodes, or None if nothing is known."""
+    steps = steps_before(estimator)
+    encoder = steps[0][1] if steps else None
+    if not isinstance(encoder, TableEncoder):
+        return None
+    try:
+        row = encoder.public_schema().invented_row()
+    except (NotFittedError, ValueError):  # one entry for all columns, or what is refused elsewhere
+        return None
+    return row if row.shape[1] == n_features else None

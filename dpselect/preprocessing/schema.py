@@ -298,6 +298,31 @@ for each column two numbers (low, high), a list of all its categories, or a dict
         """
         return {name: column.entry() for name, column in self.columns.items()}
 
+    def invented_row(self) -> Array:
+        """Return an invented row: the low end of each number, and the first of each list of categories.
+
+        Returns
+        -------
+        ndarray of object, shape (1, n_columns)
+
+        Examples
+        --------
+        >>> from dpselect.preprocessing import PublicSchema
+        >>> PublicSchema({"age": (18, 90), "smokes": ["yes", "no"]}).invented_row()
+        array([[18.0, 'yes']], dtype=object)
+        """
+        cells = [
+            column.categories[0]
+            if isinstance(column, CategoryColumn)
+            else column.low
+            if column.dates is None
+            else column.dates[0]
+            for column in self.columns.values()
+        ]
+        row = np.empty((1, len(cells)), dtype=object)
+        row[0] = cells
+        return row
+
 
 def _checked(columns, twice=()):
     """Return the columns of a schema by name, or refuse them with a list of all mistakes."""

@@ -161,11 +161,11 @@ def test_a_score_that_should_be_large_is_at_least_its_target(criterion):
 @pytest.mark.parametrize(
     "estimator, criterion, instead",
     [
-        (DPRidge(alpha=0.1, target_range=(-1, 1)), "brier", "ClippedSquaredErrorScore"),
-        (OBJECTIVE, "ramp", "ClippedSquaredErrorScore"),
+        (DPRidge(alpha=0.1, target_range=(-1, 1)), "brier", "'clipped_squared_error'"),
+        (OBJECTIVE, "ramp", "'clipped_squared_error'"),
         (LOGISTIC, "clipped_squared_error", "'brier'"),
         (DPLinearSVC(alpha=0.1), ClippedSquaredErrorScore(2.0), "'ramp'"),
-        (DENSITY, "logistic", "IntegratedSquaredErrorScore"),
+        (DENSITY, "logistic", "'integrated_squared_error'"),
     ],
     ids=name_of,
 )

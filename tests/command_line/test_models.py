@@ -186,7 +186,8 @@ def test_no_other_name_of_a_module_of_the_library_is_loaded(loader):
 
 def test_a_twin_that_trusts_all_names_of_the_library_is_caught():
     found = accepted(prefix_rule, "FunctionNode")
-    assert {"dpselect._command_line.files.os", "dpselect.ledger.ledger.PrivacyLedger"} <= {*found}
+    assert "dpselect.ledger.ledger.PrivacyLedger" in found
+    assert any(name.endswith(".os") for name in found)
 
 
 def test_every_kind_of_part_is_tried():

@@ -22,6 +22,7 @@ OTHERS = {
     "RowChunks": "it reads nothing before a fit does",
     "attack_certificate": "attacks release nothing",
     "check_pipeline_privacy": "it takes dummy rows",
+    "coef_interval_forecast": "it takes invented records, and releases nothing",
     "schema_template": "it says that it shows records",
     "margins": "what it returns is exact and is not released",
     **dict.fromkeys(mechanisms.__all__, "its own tests give it what is not finite"),

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -69,6 +69,16 @@ class Unmoved(ClassifierMixin, BaseEstimator):
         return expit(np.outer(X.sum(axis=1), [-1, 1]))
 
 
+class UnmovedRegressor(RegressorMixin, BaseEstimator):
+    """The same of numbers."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return X.sum(axis=1)
+
+
 def choice(kind, score):
     search = StabilityGridSearchCV(
         KINDS[kind][0], {"data_norm": [0.5, 1.0]}, strategy="budget_split", scoring=score, **GIVEN
@@ -107,7 +117,8 @@ def holdout(kind, score):
 
 
 def columns(score):
-    selector = ThresholdoutFeatureSelector(Unmoved(), n_features_to_select=1, scoring=score, **GIVEN)
+    model = UnmovedRegressor() if score.task == "regressor" else Unmoved()
+    selector = ThresholdoutFeatureSelector(model, n_features_to_select=1, scoring=score, **GIVEN)
     return lambda X, y, ids: selector.fit(X, y, groups=ids)
 
 

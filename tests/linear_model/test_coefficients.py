@@ -34,7 +34,7 @@ from dpselect import (
 )
 from dpselect.audit import epsilon_lower_bound
 from dpselect.linear_model import coefficient_intervals, coefficients
-from dpselect.linear_model.coefficient_fits import fits_of
+from dpselect.linear_model.coefficient_fits import at_least_zero, fits_of
 from dpselect.linear_model.coefficient_intervals import intervals_of, upper
 from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
 from dpselect.noise import root_stream
@@ -151,9 +151,9 @@ def test_matrices_with_a_negative_eigenvalue_are_projected():
     for matrices in (positive, others, np.concatenate([positive, others])):
         values, vectors = np.linalg.eigh(matrices)
         expected = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.swapaxes(1, 2)
-        found = coefficient_intervals._at_least_zero(matrices)
+        found = at_least_zero(matrices)
         np.testing.assert_allclose(found, expected, atol=1e-12)
-    assert np.abs(others - coefficient_intervals._at_least_zero(others)).max() > 0.1  # no projection
+    assert np.abs(others - at_least_zero(others)).max() > 0.1  # no projection
 
 
 # --- what is released

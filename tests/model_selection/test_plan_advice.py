@@ -131,3 +131,17 @@ def test_the_noise_of_sums_is_that_of_a_fit(norm, delta):
         fitted = model.calibration(shape, 0.7)
         expected = fitted.gradient_noise(model.problem().ball / 2)
         assert model.noise_length(shape, 0.7) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_plan_invents_a_row_by_the_schema():
+    """So that a table with categories needs no example, and what is planned is the same with one."""
+    schema = {
+        "age": (18, 90),
+        "job": ["clerk", "farmer"],
+        "since": {"date": ["2015-01-01", "2026-12-31"]},
+    }
+    search = StabilityGridSearchCV(tabular_pipeline(schema, LOGISTIC), {}, epsilon=1.0)
+    example = np.array([[30, "farmer", "2020-02-02"]], dtype=object)
+    assert search.plan(4000, 3).to_dict() == search.plan(4000, 3, example=example).to_dict()
+    with pytest.raises(ValueError, match="columns"):
+        search.plan(4000, 2)

@@ -54,6 +54,7 @@ Y = (X[:, 0] + 0.2 * RNG.normal(size=N) > 0).astype(int)
 T = X[:, 0] - 0.5 * X[:, 1]
 HELD_OUT = {"X_holdout": X[:400], "y_holdout": Y[:400]}
 MODEL = DPLogisticRegression(classes=[0, 1], data_norm=0.7)
+OF_TABLES = DPLogisticRegression(classes=[0, 1])
 RIDGE = DPRidge(target_range=(-1, 1), alpha=0.01)
 NORMS = {"data_norm": [0.25, 0.5]}
 LEVELS = {"epsilon": np.geomspace(0.1, 100, 40)}
@@ -115,9 +116,11 @@ RELEASES = {
     "density": lambda: DPHistogramDensity(bounds=[(-1, 1)] * 2, bin_width=0.5).fit(X),
     "private step": lambda: DPBoundsScaler(0.25).fit(X),
     "pipeline": lambda: make_pipeline(DPBoundsScaler(0.25), clone(MODEL)).fit(X, Y),
-    "table": lambda: tabular_pipeline(SCHEMA, MODEL).fit(TABLE, Y),
+    "table": lambda: tabular_pipeline(SCHEMA, OF_TABLES).fit(TABLE, Y),
     "search of a table": lambda: search(
-        "auto", {"encoder__expansion": [2, 4]}, tabular_pipeline(SCHEMA, MODEL)
+        "auto",
+        {"encoder__expansion": [2, 4]},
+        tabular_pipeline(SCHEMA, OF_TABLES),
     ).fit(TABLE, Y),
     "search, public rule": lambda: search("auto", {"alpha": [0.1, 1.0]}).fit(X, Y),
     "search, stability": lambda: search("stability").fit(X, Y),
