@@ -97,7 +97,7 @@ class TypicalNoise:
     def of(cls, encoder):
         """Return the noise of the model behind an encoder."""
         # of an infinite epsilon the noise is short, and not 0: it is divided by
-        return cls(min(encoder.n_epsilon or 0.0, LARGEST), encoder.n_mu or 0.0)
+        return cls(min(float(encoder.n_epsilon or 0.0), LARGEST), float(encoder.n_mu or 0.0))
 
     def lengths(self, total, d):
         """Return the approximate norm of the noise for rows of these lengths and d features."""
