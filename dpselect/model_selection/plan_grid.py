@@ -5,6 +5,7 @@ Nothing here is computed but by plans and forecasts, and no record is read.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sklearn.base import clone
@@ -72,16 +73,21 @@ class PlanGrid:
         given = clone(self.search)
         return make_candidates(given.estimator, given.param_grid, trusted_steps=given.trusted_steps)[0]
 
-    def columns(self):
-        """Return the names of the columns in the order of the schema; none if they cannot be varied."""
+    @cached_property
+    def schema(self):
+        """PublicSchema or None : Of a table whose columns can be varied; read once for all plans."""
         if self.pipeline is None:
-            return []
+            return None
         encoder = self.pipeline.steps[-2][1]
         names_columns = encoder.columns is not None or encoder.cut_points or not len(encoder.pairs) == 0
         try:
-            return [] if names_columns else list(encoder.public_schema().columns)
+            return None if names_columns else encoder.public_schema()
         except NotFittedError:  # one entry for all columns
-            return []
+            return None
+
+    def columns(self):
+        """Return the names of the columns in the order of the schema; none if they cannot be varied."""
+        return [] if self.schema is None else list(self.schema.columns)
 
     def plan(
         self, epsilon: float, n: int, delta: float = 0.0, n_columns: int | None = None
@@ -89,6 +95,8 @@ class PlanGrid:
         """Return the plan with other public numbers."""
         search = clone(self.search).set_params(epsilon=epsilon)
         estimator, names = search.estimator, self.columns()
+        if names:
+            estimator.set_params(**{f"{estimator.steps[-2][0]}__schema": self.schema})
         model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         if "delta" in parameters(model):
             model.set_params(delta=delta)

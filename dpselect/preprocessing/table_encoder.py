@@ -333,7 +333,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         float
         """
-        lengths = self._lengths(norm)
+        check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
+        lengths = self._lengths()
         return lengths.max_l1 if norm == "l1" else lengths.max_l2_squared**0.5
 
     def typical_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
@@ -353,11 +354,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         float
         """
-        lengths = self._lengths(norm)
-        return lengths.typical_l1 if norm == "l1" else lengths.typical_l2_squared**0.5
-
-    def _lengths(self, norm):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
+        return self.typical_norms()[norm == "l1"]
+
+    def typical_norms(self) -> tuple[float, float]:
+        """Return the l2 norm and the l1 norm of :meth:`typical_norm`.
+
+        Returns
+        -------
+        (float, float)
+        """
+        lengths = self._lengths()
+        return lengths.typical_l2_squared**0.5, lengths.typical_l1
+
+    def _lengths(self):
         return total_lengths(self._made(self.public_schema()).terms)
 
     def declared(self, names: Any, n_columns: int) -> list[Any] | None:

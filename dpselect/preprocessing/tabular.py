@@ -130,10 +130,7 @@ class TabularPipeline(Pipeline):
             if delta and epsilon < math.inf:
                 told["n_mu"] = n_samples * gaussian_mu(epsilon, delta) / math.sqrt(K)
         encoder.set_params(**told)
-        norms = {
-            "data_norm": encoder.typical_norm("l2"),
-            "data_norm_l1": encoder.typical_norm("l1"),
-        }
+        norms = dict(zip(BOUNDS, encoder.typical_norms()))
         # keep "auto": it is learned privately in fit
         free = {name for name, value in given.items() if not isinstance(value, str)}
         model.set_params(**{name: norm for name, norm in norms.items() if name in free})
