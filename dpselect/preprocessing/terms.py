@@ -165,22 +165,29 @@ class NumberTerm(Term):
     @property
     def lengths(self):
         (column,) = self.parts
-        if self.is_line:
-            l1, square, typical = 1.0, 1.0, Lengths(1.0, 1.0, 1 / 2, 1 / 3)
-        else:
-            k = np.arange(1, self.n_curves + 1)
-            l1, square = float((k**-0.5).sum()), float((1 / k).sum())
-            mean = MEAN_COSINE * l1, square / 2
-            if column.periodic:
-                # c^2 + s^2 = 1, so at most the cosine's weight, and |c| a + |s| b <= sqrt(a^2 + b^2)
-                l1 = float(((1 / k[::2] + 1 / k[1::2]) ** 0.5).sum())
-                square = float((1 / k[::2]).sum())
-            typical = Lengths(l1, square, *mean)
+        lengths = (
+            Lengths(1.0, 1.0, 1 / 2, 1 / 3)
+            if self.is_line
+            else _lengths_of_waves(self.n_curves, column.periodic)
+        )
         if not column.missing:
-            return typical
+            return lengths
         (gap,) = self.encode(np.array([np.nan]))
         gaps = float(np.abs(gap).sum()), float(gap @ gap)
-        return Lengths(*map(max, (l1, square), gaps), *typical[2:])
+        return Lengths(*map(max, lengths[:2], gaps), *lengths[2:])
+
+
+@lru_cache(maxsize=64)
+def _lengths_of_waves(n_curves, periodic):
+    """Return the Lengths of cosines, or of cosines and sines; the same for all columns."""
+    k = np.arange(1, n_curves + 1)
+    l1, square = float((k**-0.5).sum()), float((1 / k).sum())
+    mean = MEAN_COSINE * l1, square / 2
+    if periodic:
+        # c^2 + s^2 = 1, so at most the cosine's weight, and |c| a + |s| b <= sqrt(a^2 + b^2)
+        l1 = float(((1 / k[::2] + 1 / k[1::2]) ** 0.5).sum())
+        square = float((1 / k[::2]).sum())
+    return Lengths(l1, square, *mean)
 
 
 class NumberTerms:
