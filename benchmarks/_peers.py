@@ -403,6 +403,23 @@ def readme_recipe(X_train, y_train, X_test, schema, task, target_bounds, epsilon
     return model.fit(train, y_train).predict(test)
 
 
+def default_pipeline(schema, task, target_bounds, epsilon, seed, **options):
+    """Return `tabular_pipeline` and a model by their defaults, but for `options` of the model."""
+    from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
+    from dpselect.preprocessing import tabular_pipeline
+
+    model = {
+        "classes": DPLogisticRegression(epsilon, classes=[0, 1], random_state=seed),
+        "counts": DPPoissonRegressor(epsilon, target_bound=target_bounds[1], random_state=seed),
+        "numbers": DPHuberRegressor(epsilon, target_range=target_bounds, random_state=seed),
+    }[task].set_params(**options)
+    # peers have one column for a flag; here that is a list of two categories, as the page "Tables" says
+    schema = {
+        name: ["0", "1"] if column_kind(entry).get("flag") else entry for name, entry in schema.items()
+    }
+    return tabular_pipeline(schema, model)
+
+
 def dpselect_model(
     X_train,
     y_train,
@@ -417,19 +434,10 @@ def dpselect_model(
     **options,
 ):
     """Our method: `tabular_pipeline` and a model by their defaults, but for `options` and `delta`."""
-    from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
-    from dpselect.preprocessing import tabular_pipeline
-
-    model = {
-        "classes": DPLogisticRegression(epsilon, classes=[0, 1], random_state=seed),
-        "counts": DPPoissonRegressor(epsilon, target_bound=target_bounds[1], random_state=seed),
-        "numbers": DPHuberRegressor(epsilon, target_range=target_bounds, random_state=seed),
-    }[task].set_params(delta=delta if uses_delta else 0.0, **options)
-    # peers have one column for a flag; here that is a list of two categories, as the page "Tables" says
-    schema = {
-        name: ["0", "1"] if column_kind(entry).get("flag") else entry for name, entry in schema.items()
-    }
-    fitted = tabular_pipeline(schema, model).fit(X_train, y_train)
+    options["delta"] = delta if uses_delta else 0.0
+    fitted = default_pipeline(schema, task, target_bounds, epsilon, seed, **options).fit(
+        X_train, y_train
+    )
     return fitted.predict_proba(X_test)[:, 1] if task == "classes" else fitted.predict(X_test)
 
 

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _peers import column_kind
+from _peers import default_pipeline
 from _tables import TABLES, MissingPackageError, load
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import brier_score_loss, r2_score, roc_auc_score
 
-from dpselect import DPHuberRegressor, DPLogisticRegression
-from dpselect.preprocessing import tabular_pipeline
+from dpselect.model_selection.quality_forecast import weighted
 from dpselect.records.public_shape import PublicShape
 
 EPSILONS = (math.inf, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -56,17 +56,9 @@ def line(table, size, epsilon, delta, repetition):
     X, y, X_test, y_test = table.split(repetition)
     order = np.random.default_rng(repetition).permutation(len(y))[:size]
     X, y = X.iloc[order], y[order]
-    common = {"epsilon": epsilon, "delta": delta, "random_state": 1000 * repetition + 1}
-    model = (
-        DPLogisticRegression(classes=[0, 1], **common)
-        if table.task == "classes"
-        else DPHuberRegressor(target_range=table.target_bounds, **common)
-    )
-    schema = {
-        name: ["0", "1"] if column_kind(entry).get("flag") else entry
-        for name, entry in table.schema.items()
-    }
-    fitted = tabular_pipeline(schema, model).fit(X, y)
+    task, seed = "classes" if table.task == "classes" else "numbers", 1000 * repetition + 1
+    pipeline = default_pipeline(table.schema, task, table.target_bounds, epsilon, seed, delta=delta)
+    fitted = pipeline.fit(X, y)
     share = min(y.mean(), 1 - y.mean()) if table.task == "classes" else 0.5
     last = fitted[-1]
     planned = clone(last).set_params(base_rate=None) if table.task == "classes" else last
@@ -90,7 +82,7 @@ def shares(results):
                 {
                     "table": part["table"],
                     "metric": metric,
-                    "signal": part["signal"] * 4 * part["share"] * (1 - part["share"]),
+                    "signal": weighted(part["signal"], part["share"]),
                     "share": part[metric] / part[f"{metric}_without"],
                 }
             )
@@ -106,10 +98,7 @@ def fitted_lines(found):
         share = np.clip(part["share"].to_numpy(), LEAST, MOST)
         # each table counts as much as any other
         weight = 1 / part.groupby("table")["share"].transform("size").to_numpy()
-        fits = [
-            QuantileRegressor(quantile=q, alpha=0.0).fit(x, np.log(share / (1 - share)), weight)
-            for q in QUANTILES
-        ]
+        fits = [QuantileRegressor(quantile=q, alpha=0.0).fit(x, logit(share), weight) for q in QUANTILES]
         lines[metric] = tuple((round(float(f.intercept_), 2), round(float(f.coef_[0]), 2)) for f in fits)
     return lines
 
@@ -120,9 +109,7 @@ def coverage(found):
     for table in found["table"].unique():
         lines = fitted_lines(found[found["table"] != table])
         for metric, part in found[found["table"] == table].groupby("metric"):
-            low, _, high = (
-                1 / (1 + np.exp(-(a + b * np.log(part["signal"])))) for a, b in lines[metric]
-            )
+            low, _, high = (expit(a + b * np.log(part["signal"])) for a, b in lines[metric])
             share = np.clip(part["share"], LEAST, MOST)
             inside.setdefault(metric, {})[table] = float(((low <= share) & (share <= high)).mean())
     return inside
@@ -154,8 +141,9 @@ def run(options):
             made.reindex(columns=columns).to_csv(path, mode="a", header=not path.exists(), index=False)
         print(name, flush=True)
     found = shares(pd.read_csv(path))
+    covered = coverage(found)
     for metric, lines in fitted_lines(found).items():
-        inside = coverage(found)[metric]
+        inside = covered[metric]
         print(f'"{metric}": {lines},  # {len(inside)} tables')
         print(f"   in bands fitted without the table: {np.mean(list(inside.values())):.2f}", inside)
 
