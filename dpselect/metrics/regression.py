@@ -219,6 +219,8 @@ class PoissonDevianceScore(TargetScore):
     """
 
     target_bound: float
+    # of half the deviance
+    times: ClassVar[float] = 1.0
 
     def __post_init__(self):
         bound = check_number(
@@ -231,16 +233,16 @@ class PoissonDevianceScore(TargetScore):
 
     @property
     def stake(self) -> float:  # type: ignore[override]  # a read-only property
-        return self.target_bound
+        return self.times * self.target_bound
 
     @property
     def width(self) -> float:  # type: ignore[override]  # a read-only property
-        return self.target_bound
+        return self.times * self.target_bound
 
     @property
     def lipschitz(self) -> float:
-        """float : Largest derivative of the penalty in the logarithm of the rate, B."""
-        return self.target_bound
+        """float : Largest derivative of the penalty in the logarithm of the rate, B or 2 B."""
+        return self.times * self.target_bound
 
     def span(self, bound: npt.ArrayLike) -> FloatOrArray:
         """Return the largest difference of two penalties where the rates' logarithms are bounded.
@@ -263,7 +265,7 @@ class PoissonDevianceScore(TargetScore):
         y, rate = np.clip(y, 0.0, self.target_bound), np.clip(predicted, 0.0, self.target_bound)
         # for smaller targets, target / rate may underflow to 0, whose logarithm is -inf
         y = np.where(y < LEAST_SHARE * self.target_bound, 0.0, y)
-        return np.fmin(kl_div(y, rate), self.target_bound)
+        return self.times * np.fmin(kl_div(y, rate), self.target_bound)
 
 
 @dataclass(frozen=True)
@@ -287,18 +289,4 @@ class MeanPoissonDevianceScore(PoissonDevianceScore):
     20.0
     """
 
-    @property
-    def stake(self) -> float:  # type: ignore[override]  # a read-only property
-        return 2 * self.target_bound
-
-    @property
-    def width(self) -> float:  # type: ignore[override]  # a read-only property
-        return 2 * self.target_bound
-
-    @property
-    def lipschitz(self) -> float:
-        """float : Largest derivative of the penalty in the logarithm of the rate, 2 B."""
-        return 2 * self.target_bound
-
-    def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
-        return 2 * super().penalty(y, predicted)
+    times: ClassVar[float] = 2.0
