@@ -8,7 +8,7 @@ from ...accounting.privacy_loss import KINDS, PrivacyLoss
 from ...exceptions import CertificateError
 from ...utils.validation import check_number
 from ..plan import plain
-from .goals import AtLeast, slack_told
+from .goals import Goal, slack_told
 from .limit import TIMES_EXPECTED
 from .methods import METHODS, Static
 
@@ -251,11 +251,8 @@ def with_reachable(plan, question, target, reachable):
             f"reachable={reachable!r} is what models reach without privacy, and target={target!r} of "
             "the excess risk is a distance from that; leave it out, or give another criterion."
         )
-    goal = question.goal
-    enough = reachable <= target - question.slack
-    if isinstance(goal, AtLeast):
-        enough = reachable >= goal.needed(question.slack)
-    if enough:
+    goal = question.goal or Goal(None, target)
+    if goal.is_reachable(reachable, question.slack):
         return plan
     message = (
         f"Models are said to reach {reachable:.4g} without privacy, which is worse than what one has to "

@@ -44,6 +44,10 @@ class Goal:
         """Return noisy losses as they are told."""
         return losses
 
+    def is_reachable(self, reachable, slack):
+        """Return whether a model that is found need not be better than models without privacy."""
+        return reachable <= self.asked - slack
+
     def told(self, slack):
         """Return in words how much of the target the noise of the tests takes."""
         return slack_told(self.asked, slack)
@@ -70,6 +74,9 @@ class AtLeast(Goal):
     def needed(self, slack):
         """Return the score that a model has to have to be found."""
         return self.asked + slack / self.score.unit
+
+    def is_reachable(self, reachable, slack):
+        return reachable >= self.needed(slack)
 
     def told(self, slack):
         share = slack / self.score.unit
