@@ -227,7 +227,8 @@ def _bound(pipeline, params):
     write_share(pipeline)  # as it is given: shares may be learned later
     pipeline.bound()
     owned = {f"{pipeline.steps[-1][0]}__{name}": "reads from its encoder" for name in BOUNDS}
-    for name in (*TOLD, *known_share(last_step(pipeline))):
+    told = TOLD if known_share(last_step(pipeline)) is None else (*TOLD, "class_share")
+    for name in told:
         owned[f"{pipeline.steps[-2][0]}__{name}"] = "writes from public numbers"
     for name in params.keys() & owned.keys():
         raise ValueError(

@@ -14,12 +14,12 @@ from sklearn.pipeline import Pipeline
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..evaluation.forecast import forecast as evaluation_forecast
-from ..preprocessing.tabular import TabularPipeline
+from ..preprocessing.tabular import TabularPipeline, known_share
 from ..records.persons import adjacency_of
 from .candidates import make_candidates, parameters
 from .plan import SelectionPlan
 from .plan_advice import customary_delta
-from .quality_forecast import forecast, forecast_metrics, known_share, weighted
+from .quality_forecast import forecast, forecast_metrics, weighted
 from .set_aside import cells_before
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -67,7 +67,7 @@ class PlanGrid:
         """estimator : The model of the first candidate."""
         return self.first.model
 
-    @property
+    @cached_property
     def first(self):
         """Candidate : The first one of the grid."""
         given = clone(self.search)

@@ -1,4 +1,4 @@
-"""What share of its gain over a constant a model is expected to keep, from public numbers alone.
+"""Forecast of the share of its gain over a constant that a model keeps, from public numbers alone.
 
 The share is that of an additive model without privacy: an AUC of 1/2, and the Brier score and R^2 of a
 constant, keep nothing. It follows the signal, n epsilon over the length of the noise.
@@ -6,13 +6,13 @@ constant, keep nothing. It follows the signal, n epsilon over the length of the 
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from scipy.special import expit, logit
 from sklearn.base import is_classifier
 
 from ..base.capabilities import Calibrated, HasSignal, RanksRegularisation
+from ..preprocessing.tabular import known_share
 
 # of a low, the median and a high share, (a, b): the logit of the share is a + b log(signal). Made by
 # benchmarks/quality_forecast.py
@@ -92,15 +92,8 @@ def expected_quality(candidate, n_samples, epsilon):
     calibration = model.calibration(candidate.shape(n_samples), epsilon)
     if not isinstance(calibration, HasSignal):
         return ()
-    share = known_share(model) if metrics[0] == "roc_auc" else None
-    signal = weighted(calibration.signal, share)
+    signal = weighted(calibration.signal, known_share(model))
     return tuple(forecast(metric, signal) for metric in metrics)
-
-
-def known_share(model):
-    """Return the share of one of two classes that a model is given, or None."""
-    rate = getattr(model, "base_rate", None)
-    return float(rate) if isinstance(rate, Real) else None
 
 
 def weighted(signal, share):

@@ -158,7 +158,7 @@ class CategoryColumn:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether a number can be one of the categories."""
+        """bool : Whether a number can be one of the categories."""
         return any(place >= 0 for place in self.spellings()[1].values())
 
     def check_numbers(self, x: FloatArray) -> None:

@@ -113,11 +113,10 @@ class TypicalNoise:
 
     def signal(self, terms):
         """Return the typical norm of a row over that of the noise; 0 if the latter is not known."""
-        return (
-            total_lengths(terms).typical_l2_squared ** 0.5 / self.length(terms)
-            if self.n_epsilon
-            else 0.0
-        )
+        if not self.n_epsilon:
+            return 0.0
+        total = total_lengths(terms)
+        return total.typical_l2_squared**0.5 / self.lengths(total, terms[-1].outputs.stop)
 
 
 def _read_columns(encoder, schema):

@@ -24,18 +24,17 @@ BOUNDS, TOLD = ("data_norm", "data_norm_l1"), ("n_epsilon", "n_mu")
 
 
 def known_share(model):
-    """Return the share of a class that a model is told, as a parameter of the encoder, or nothing."""
+    """Return the share of one of two classes that a model is given as its `base_rate`, or None."""
     classifier = isinstance(model, BaseEstimator) and is_classifier(model)
     rate = getattr(model, "base_rate", None) if classifier else None
-    known = isinstance(rate, Real) and 0 < rate < 1
-    return {"class_share": float(rate)} if known else {}
+    return float(rate) if isinstance(rate, Real) and 0 < rate < 1 else None
 
 
 def write_share(pipeline):
     """Write the share of a class that the model is told into the encoder."""
     encoder, model = [None, *(step for _, step in pipeline.steps)][-2:]
-    if isinstance(encoder, TableEncoder):
-        encoder.set_params(**known_share(model))
+    if isinstance(encoder, TableEncoder) and (share := known_share(model)) is not None:
+        encoder.set_params(class_share=share)
 
 
 class TabularPipeline(Pipeline):
