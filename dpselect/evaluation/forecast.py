@@ -1,5 +1,7 @@
 """Forecast the intervals of an evaluation, from public numbers alone."""
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri, softmax
@@ -64,8 +66,7 @@ def _records(cells, share=None):
     """Return predictions and targets of a made-up distribution, the same each time."""
     rng = np.random.default_rng(0)
     if isinstance(cells, BinaryCells):
-        logits = SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN)
-        p = expit(logits + _offset(logits, share))
+        p = expit(_logits() + _offset(share))
         return p, cells.classes[(rng.random(DRAWN) < p).astype(int)]
     if isinstance(cells, MulticlassCells):
         p = softmax(SPREAD * rng.normal(size=(DRAWN, len(cells.classes))), axis=1)
@@ -81,8 +82,18 @@ def _records(cells, share=None):
     return low + (high - low) * predicted, low + (high - low) * target
 
 
-def _offset(logits, share):
-    """Return what is added to logits so that probabilities have this mean; 0 for none."""
+def _logits():
+    """Return the logits of the made-up scores of two classes, for equally frequent ones."""
+    return SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN)
+
+
+@lru_cache(maxsize=64)
+def _offset(share):
+    """Return what is added to the logits so that probabilities have this mean; 0 for None.
+
+    Cached: the page of a plan asks for few shares, and many times.
+    """
     if share is None:
         return 0.0
+    logits = _logits()
     return brentq(lambda offset: expit(logits + offset).mean() - share, -50, 50)

@@ -30,12 +30,11 @@ from .engine import price, release, upper_bound
 from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
 from .plan import SelectionPlan, with_steps
-from .plan_advice import delta_messages, table_messages
+from .plan_advice import with_advice
 from .plan_grid import PlanGrid
 from .private_steps import steps_before
 from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
-from .quality_forecast import expected_quality, quality_messages
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters
 from .set_aside import cells_before, check_evaluation, with_forecast
@@ -427,17 +426,9 @@ another alpha is taken only if its score is better by about 22.
         if n_held:
             cells = cells_before(problem.candidates[0].model, n_classes)
             plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
-        trained = plan.training_size, plan.training_epsilon
-        expected = expected_quality(strategy.problem.candidates[0], *trained)
         return replace(
-            plan,
+            with_advice(plan, strategy.problem.candidates),
             delta=upper_bound([priced], type(self).__name__).delta,
-            expected_quality=expected,
-            advice=(
-                *quality_messages(expected, plan.training_size),
-                *table_messages(strategy.problem.candidates, *trained),
-                *delta_messages(strategy.problem.candidates, *trained),
-            ),
             messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
             _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),
             _grid=PlanGrid(

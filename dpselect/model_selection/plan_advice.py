@@ -1,6 +1,7 @@
-"""What a plan advises about the columns of a table, and about a delta, from public numbers alone."""
+"""Advice of a plan on quality, the columns of a table, and a delta, from public numbers alone."""
 
 import math
+from dataclasses import replace
 
 from sklearn.base import clone
 
@@ -8,9 +9,22 @@ from ..base.capabilities import HasNoiseLength
 from ..preprocessing.table_advice import table_advice
 from ..preprocessing.tabular import TabularPipeline
 from .candidates import parameters
+from .quality_forecast import expected_quality, quality_messages
 
 # a smaller gain is not worth a promise that may fail
 LEAST_GAIN = 1.05
+
+
+def with_advice(plan, candidates):
+    """Return a plan of these candidates with its forecasts of quality, and its advice."""
+    trained = plan.training_size, plan.training_epsilon
+    expected = expected_quality(candidates[0], *trained)
+    advice = (
+        *quality_messages(expected, plan.training_size),
+        *table_messages(candidates, *trained),
+        *delta_messages(candidates, *trained),
+    )
+    return replace(plan, expected_quality=expected, advice=advice)
 
 
 def table_messages(candidates, n_samples, epsilon):
