@@ -1,7 +1,7 @@
 """Compose exponential mechanisms and pure-DP releases with another mechanism, on a grid of losses.
 
 A mechanism is given by its deltas at the epsilons ``step * arange(-N, N + 1)``; all of them are bounds
-from above. Propositions 4 and 5 of the page "A budget for a whole team".
+from above. Propositions 4 and 5 of the page "How losses add up".
 """
 
 import math

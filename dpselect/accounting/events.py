@@ -1,6 +1,6 @@
 """Events: the mechanism behind a release, for tighter composition than its epsilon and delta.
 
-The page "A budget for a whole team" has the propositions that are cited here.
+The page "How losses add up" has the propositions that are cited here.
 """
 
 import math

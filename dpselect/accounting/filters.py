@@ -1,6 +1,6 @@
 """Privacy filters of a ledger: sums of epsilon and delta, or Renyi divergences of one order.
 
-The page "A budget for a whole team" has statement and proof.
+The page "How losses add up" has statement and proof.
 """
 
 import json

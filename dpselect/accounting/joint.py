@@ -1,6 +1,6 @@
 """The loss of the releases of one fit: less than their sum, where their mechanisms are known.
 
-The page "A budget for a whole team" has statement and proof.
+The page "How losses add up" has statement and proof.
 """
 
 import math

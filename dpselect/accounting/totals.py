@@ -1,6 +1,6 @@
 """Total losses that are tighter than a sum, from the events of the releases.
 
-The page "A budget for a whole team" says which of them hold when amounts are chosen as results suggest.
+The page "How losses add up" says which of them hold when amounts are chosen as results suggest.
 """
 
 import math
@@ -97,7 +97,7 @@ def composed_epsilon(
     How much each release spends must have been fixed before the first release: later releases may
     depend on earlier results, but not their amounts. A budget that is spent as results suggest is
     covered by the sum that :class:`~dpselect.PrivacyLedger` keeps, not by this number. Propositions 3
-    to 5 of the page "A budget for a whole team".
+    to 5 of the page "How losses add up".
 
     Examples
     --------

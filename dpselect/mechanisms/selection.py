@@ -167,7 +167,7 @@ def gumbel_choice(epsilon, times=1):
     """Return the Event of choices by Gumbel noise on a grid, each with this epsilon.
 
     The grid may move the logarithm of a probability by two of its steps, in units of the noise, of which
-    the noise has 2^40 / 2 or more: the page "A budget for a whole team", proposition 4.
+    the noise has 2^40 / 2 or more: the page "How losses add up", proposition 4.
     """
     return ChoiceEvent(epsilon + GRID_COST, times)
 

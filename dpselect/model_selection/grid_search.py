@@ -168,7 +168,7 @@ class StabilityGridSearchCV(
         (a piece of it for "data_split") by strategies that choose on held-out records.
     privacy_ : PrivacyLoss
         The loss of everything that was released. With a delta it can state less than `epsilon`: "Within
-        one fit" on the page "A budget for a whole team".
+        one fit" on the page "How losses add up".
     cv_results_ : dict of arrays
         For each candidate its parameters and the public numbers of the selection:
         `considered`, `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score

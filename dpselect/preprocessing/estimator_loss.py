@@ -55,7 +55,7 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     Notes
     -----
     Sequential composition, with each fit's rows a function of one record each and of earlier
-    releases: proposition 2 of the page "A budget for a whole team", which also says how a Pipeline
+    releases: proposition 2 of the page "How losses add up", which also says how a Pipeline
     with a delta can lose less ("Within one fit"). How often `estimator` was fitted before is not known
     to it; a :class:`~dpselect.PrivacyLedger` counts every fit.
 

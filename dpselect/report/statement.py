@@ -35,7 +35,7 @@ MAX_CHARACTERS = 200
 # strategies that choose by public numbers alone
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
-JOINT_PROOF = 'Propositions 3 and 4 of "A budget for a whole team"'
+JOINT_PROOF = 'Propositions 3 and 4 of "How losses add up"'
 SIGNATURE = Section("Signature", (Table(("Name", "Function", "Date", "Signature"), (("",) * 4,)),))
 NEIGHBOURS = {
     Adjacency.REPLACE_RECORD: "Protected is each record: a row of the table, with its label or target.",

@@ -140,4 +140,4 @@ folder.cleanup()
 
 # %%
 # Whatever Ana and Ben do next, what all their releases tell about a patient stays below the
-# dashed line: :doc:`/ledger` has the proof, and what it does not cover.
+# dashed line: :doc:`/mechanisms/ledger` has the proof, and :doc:`/ledger` what it does not cover.
