@@ -10,12 +10,17 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import dpselect
 
-DOC = Path(__file__).parents[1] / "doc"
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+import weak_model  # noqa: E402
+
+DOC = ROOT / "doc"
 PACKAGE = Path(dpselect.__file__).parent
 MODULES = (
     "",
@@ -166,6 +171,12 @@ def test_the_estimator_for_authors_is_scikit_learns(monkeypatch):
     assert len(results) > 40 and {result["status"] for result in results} <= {"passed", "skipped"}
 
 
+def test_what_helps_a_weak_model_is_what_was_measured():
+    results = pd.read_csv(weak_model.RESULTS)
+    assert (DOC / "weak_model.inc").read_text() == weak_model.report(results)
+    assert set(results["table"]) == set(weak_model.ORDERS)
+
+
 def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
     """The first block of "Getting started" needs no number but what the schema says of the columns."""
     page = (DOC / "getting_started.rst").read_text()
@@ -180,7 +191,6 @@ def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
     ]
     assert sorted(numbers) == [0, 0.5, 18, 90, 1e6]  # bounds, and epsilon
 
-    pd = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_text(
         "age,ill,income,work\n"
