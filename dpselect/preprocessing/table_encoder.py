@@ -147,8 +147,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     "auto" divides `n_epsilon` by the mean length of the noise of a linear model of the rows, in units of
     their :meth:`typical_norm`: at most the number of columns. With `n_mu` it is `n_mu` over the root of
     the number of columns, if that is more. It takes 4 cosines if, with them, that is
-    300 or more. The page "Tables" has the experiment. ``pairs="auto"`` takes the pairs if there are at
-    most 8 for each number and one more for each level of a category, and this number is 300 or more with
+    300 or more. The page "Rows of tables" has the experiment. ``pairs="auto"`` takes the pairs if there
+    are at most 8 for each number and one more for each level of a category, and this number is 300 or more with
     them.
 
     ``columns="first"`` reads the most columns with which this number, at 2 cosines each and without

@@ -239,12 +239,12 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     Raises
     ------
     TypeError
-        If the model is a DPHistogramDensity, which counts in the units of the columns: "A table of
-        counts" on the page "Tables" has one with categories.
+        If the model is a DPHistogramDensity, which counts in the units of the columns: the page
+        "Histograms and tables of counts" has one with categories.
     ValueError
         If the model has a number as `data_norm` or `data_norm_l1` that is not the default, because the
         encoder's norm would overwrite it, or the schema does not say what is public of a column. Texts
-        have no entry in a schema: "Texts beside columns" on the page "Tables" says where they go.
+        have no entry in a schema: the page "Texts beside columns" says where they go.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
         raise TypeError(
             f"{type(model).__name__} counts records in cells of the columns themselves, and an encoder "
             "would give it curves and codes; number the categories and give it the columns, with bounds "
-            'and bin_width ("A table of counts" on the page "Tables").'
+            'and bin_width (the page "Histograms and tables of counts").'
         )
     given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
     for name in BOUNDS:

@@ -129,4 +129,4 @@ plt.show()
 # value first that you would take without a search, leave out what you would not want, and if
 # you know without the records how fine the shape is, give ``bin_width`` and keep the whole
 # budget. A table of counts of two columns, one of categories, is on the page
-# :doc:`/mechanisms/density`.
+# :doc:`/density`.

@@ -99,4 +99,4 @@ plt.show()
 # %%
 # Protecting the person costs accuracy, as it should: there are four times fewer persons than rows. It
 # costs far less than to divide epsilon by the largest number of rows, and no such number has to be
-# known. The proof is on the page :doc:`/mechanisms/persons`.
+# known. More is on the page :doc:`/persons`.
