@@ -148,8 +148,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     their :meth:`typical_norm`: at most the number of columns. With `n_mu` it is `n_mu` over the root of
     the number of columns, if that is more. It takes 4 cosines if, with them, that is
     300 or more. The page "Rows of tables" has the experiment. ``pairs="auto"`` takes the pairs if there
-    are at most 8 for each number and one more for each level of a category, and this number is 300 or more with
-    them.
+    are at most 8 for each number and one more for each level of a category, and this number is 300 or
+    more with them.
 
     ``columns="first"`` reads the most columns with which this number, at 2 cosines each and without
     pairs, is 30 or more, after it is multiplied by 4 s (1 - s) with s = `class_share`.
