@@ -188,5 +188,5 @@ def _instead(estimator):
     return INSTEAD.get(
         type(estimator).__name__,
         "use a private estimator of dpselect, alone or as the last step of a Pipeline (the page "
-        '"Leaks" goes through all of scikit-learn)',
+        '"Meta-estimators and other libraries" goes through all of scikit-learn)',
     )
