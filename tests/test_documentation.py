@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import math
 import re
 import sys
 import warnings
@@ -64,6 +65,51 @@ NOT_PAGES = {"_build", "_templates", "api", "auto_gallery", "gallery", "sg_execu
 
 def pages():
     return [page for page in DOC.rglob("*.rst") if page.relative_to(DOC).parts[0] not in NOT_PAGES]
+
+
+def guide():
+    """The pages of the guide, in the order of its sidebar."""
+    listed = re.findall(r"^   ([\w/]+)$", (DOC / "guide.rst").read_text(), re.MULTILINE)
+    return [DOC / f"{name}.rst" for name in listed]
+
+
+def prose(text):
+    """The words of a page but for code, tables and formulas.
+
+    These stand deeper than the line that opens them, which is a directive (``.. list-table::``) or
+    a line that ends with two colons. Tables that are drawn go from a line of equal signs with gaps to
+    the last such line.
+    """
+    text = re.sub(r"^(=+ [= ]+\n)(.*\n)*?\1(?=\n|\Z)", "", text, flags=re.MULTILINE)
+    words, opened = [], math.inf
+    for line in filter(str.strip, text.splitlines()):
+        indent = len(line) - len(line.lstrip())
+        if indent > opened:
+            continue
+        directive = line.lstrip().startswith(".. ")
+        opened = indent if directive or line.endswith("::") else math.inf
+        words += [] if directive else line.split()
+    return words
+
+
+def test_a_page_of_the_guide_answers_in_1500_words():
+    assert len(guide()) > 30
+    long = {page.name: len(prose(page.read_text())) for page in guide()}
+    assert not {name: n for name, n in long.items() if n > 1500}
+    assert (
+        prose("One two::\n\n    code\n\nthree\n\n.. note::\n\n   no\n\nfour")
+        == "One two:: three four".split()
+    )
+    assert prose("a\n\n==  ==\nx   y\n==  ==\n1   2\n==  ==\n\nb") == ["a", "b"]
+
+
+def test_every_page_is_in_the_guide():
+    others = {"index.rst", "guide.rst", "api.rst", "changes.rst"}
+    assert sorted(page.name for page in guide()) == sorted(
+        page.name for page in DOC.glob("*.rst") if page.name not in others
+    )
+    text = (DOC / "guide.rst").read_text()
+    assert all(f"\n- :doc:`{page.stem}`: " in text for page in guide())
 
 
 def untested(config):

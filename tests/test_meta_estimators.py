@@ -1,6 +1,6 @@
 """What scikit-learn's meta-estimators hand to private models and keep, beside what a ledger counts.
 
-The page "Meta-estimators and other libraries" names all of them, under the verdict that is measured here.
+The page "Meta-estimators and other libraries" names all of them, under the verdict measured here.
 """
 
 import inspect

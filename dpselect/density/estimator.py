@@ -39,6 +39,8 @@ class DPHistogramDensity(PrivateDensity):
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the cells, and every parameter.
 
+    Read more in :doc:`/density`.
+
     Parameters
     ----------
     epsilon : float, default=1.0

@@ -44,6 +44,8 @@ def calibrated(
     :class:`sklearn.model_selection.TunedThresholdClassifierCV`, which look at exact records. All that is
     used is released already: this is post-processing.
 
+    Read more in :doc:`/thresholds`.
+
     Parameters
     ----------
     model : classifier

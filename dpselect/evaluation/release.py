@@ -84,6 +84,8 @@ def evaluate(
     ``PrivacyLoss.parallel([model.privacy_, evaluation.privacy_])``. If they are the training
     records themselves, the losses add up, and the figures are too good.
 
+    Read more in :doc:`/evaluation`.
+
     Parameters
     ----------
     model : classifier, regressor or density

@@ -91,6 +91,8 @@ class TermsDisplay:
 
     Make one with :meth:`from_estimator`.
 
+    Read more in :doc:`/intervals`.
+
     Parameters
     ----------
     terms : list of DrawnTerm

@@ -33,6 +33,8 @@ class PrivacyLedger:
     that is open: ``with ledger: model.fit(X, y)``. What is left bounds what they may release: too
     little raises :class:`~dpselect.BudgetExceededError` before any data is touched.
 
+    Read more in :doc:`/ledger`.
+
     Parameters
     ----------
     path : str or path-like

@@ -68,12 +68,15 @@ def coef_interval(
     The law of the model's noise is known. What is not are the curvature of the loss and the spread of
     its derivatives: two matrices, which are released from these records with noise. Neighbouring data
     sets differ in one record. Public are the number of records, the model and every parameter, and,
-    if a Pipeline stands before the model, which columns hold numbers and which text (the page "Limits").
+    if a Pipeline stands before the model, which columns hold numbers and which text (the page "Steps
+    before the model").
 
     **The model is taken to be public**: of records that were set aside by their index the total is the
     larger of the two losses, ``PrivacyLoss.parallel([model.privacy_, intervals.privacy_])``; of the
     training records themselves the intervals are as good, and the losses add up. `privacy_` says so
     where X is known to be what the model was trained on.
+
+    Read more in :doc:`/intervals`.
 
     Parameters
     ----------
@@ -184,6 +187,8 @@ def coef_interval_forecast(
     Nothing is released or paid, so X and y must be invented, or public. Any number of records will do,
     if they are like those that are expected: bounds that most values do not fill, or a rare category,
     make intervals wide.
+
+    Read more in :doc:`/intervals`.
 
     Parameters
     ----------

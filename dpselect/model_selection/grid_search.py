@@ -59,6 +59,8 @@ class StabilityGridSearchCV(
     `best_index_` (and with it `best_params_`), the final model, and `evaluation_` if it was asked
     for: nothing else.
 
+    Read more in :doc:`/tuning`.
+
     Parameters
     ----------
     estimator : estimator

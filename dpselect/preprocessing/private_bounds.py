@@ -87,6 +87,8 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns and every parameter.
 
+    Read more in :doc:`/weak_model`.
+
     Parameters
     ----------
     epsilon : float, default=1.0

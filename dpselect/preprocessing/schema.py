@@ -208,6 +208,8 @@ class PublicSchema:
     - either with ``"missing_values": [-9, "refused"]``, which says how else a gap is written, as one
       may that is so declared, beside None, nan and the texts that ``pandas.read_csv`` takes for gaps.
 
+    Read more in :doc:`/tables`.
+
     Parameters
     ----------
     columns : dict

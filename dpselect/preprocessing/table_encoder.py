@@ -52,6 +52,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     long a row can be, and seldom is, is known in advance (:meth:`max_norm`, :meth:`typical_norm`): the
     noise of a private model is proportional to it.
 
+    Read more in :doc:`/tables`.
+
     Parameters
     ----------
     schema : dict, PublicSchema, path of a JSON file, or one entry for all columns

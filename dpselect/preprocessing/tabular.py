@@ -220,6 +220,8 @@ def _no_step(name, steps, known):
 def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:
     """Return a Pipeline from a table to a private model, with all bounds from the schema.
 
+    Read more in :doc:`/tables`.
+
     Parameters
     ----------
     schema : dict, PublicSchema or path of a JSON file

@@ -116,6 +116,8 @@ def privacy_report(
 
     A function of what was released and of public numbers alone, so it costs nothing: no record is read.
 
+    Read more in :doc:`/yearly_report`.
+
     Parameters
     ----------
     model : estimator

@@ -15,6 +15,8 @@ class RowChunks:
     For records that do not fit into memory, in files of any format. Each pass over the rows reads
     every chunk once; one chunk at a time is in memory, and with ``n_jobs`` as many.
 
+    Read more in :doc:`/big_tables`.
+
     Parameters
     ----------
     read : callable

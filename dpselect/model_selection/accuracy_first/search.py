@@ -55,6 +55,8 @@ class AccuracyFirstSearchCV(
     columns, the labels, and every parameter. Released are the models that were tried, the noisy
     answers of their tests, the fact that one passed, and `evaluation_` if it was asked for.
 
+    Read more in :doc:`/target_accuracy`.
+
     Parameters
     ----------
     estimator : estimator
