@@ -93,15 +93,15 @@ def used(model):
 
 def report(results):
     """Return the table of the page: mean AUC, and the largest standard error of a difference."""
-    keys = ["table", "epsilon"]
+    results, keys = results[results["epsilon"] != 0.3], ["table", "epsilon"]
     means = results.drop(columns="repetition").groupby(keys).mean()
     names = means.columns
     differences = results[names].sub(results["as it is"], axis=0).groupby([results[key] for key in keys])
     errors = differences.sem().max()
     head = [
         "change",
-        *(f"{name}, {epsilon:g}" for name, epsilon in means.index),
-        "standard error, at most",
+        *(f"{name} {epsilon:g}" for name, epsilon in means.index),
+        "± at most",
     ]
     rows = [
         [
