@@ -148,11 +148,24 @@ def scale_to_bounds(X, low, high):
 
 def clip_norms(X, power, bound):
     """Scale down rows whose l1 or l2 norm, according to `power`, exceeds a bound."""
-    # a row whose squares overflow has norm inf, and becomes 0
+    norms = _norms(X, power)
+    factor = bound / np.maximum(norms, bound)
+    huge = np.isinf(norms[:, 0])
+    if huge.any():  # squares overflow, so the norm must be computed in other units
+        largest = abs(X[huge]).max(axis=1)
+        unit = (largest.toarray() if sparse.issparse(X) else largest).reshape(-1, 1)
+        # the factor may be subnormal, and rounding it up could exceed the bound
+        factor[huge] = np.nextafter(bound / _norms(_times(X[huge], 1 / unit), power) / unit, 0)
+    return _times(X, factor)
+
+
+def _norms(X, power):
     with np.errstate(over="ignore"):
         magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
-        norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
-    factor = bound / np.maximum(norms, bound)
+        return np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
+
+
+def _times(X, factor):
     return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
 
 

@@ -51,6 +51,16 @@ def test_norm_clipper(norm, order, container):
     np.testing.assert_allclose(Z[norms > 1.5], X[norms > 1.5] * (1.5 / norms[norms > 1.5])[:, None])
 
 
+@pytest.mark.parametrize("norm, order", [("l1", 1), ("l2", 2)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_norm_clipper_scales_numbers_whose_squares_overflow(norm, order, container):
+    row = np.array([1.0, -0.5, 0.25])
+    Z = NormClipper(norm, 1.5).fit_transform(container(row * [[1e10], [1e155], [1e308]]))
+    Z = Z.toarray() if sparse.issparse(Z) else Z
+    np.testing.assert_allclose(Z, [row * (1.5 / np.linalg.norm(row, order))] * 3, rtol=1e-12)
+    assert np.linalg.norm(Z, order, axis=1).max() <= 1.5 * (1 + 1e-15)
+
+
 @pytest.mark.parametrize(
     "parameters", [{"norm": "max"}, {"bound": 0}, {"bound": "1"}, {"bound": 1e-200}]
 )
