@@ -160,6 +160,16 @@ class DPHistogramDensity(PrivateDensity):
         noisy = release(counts, noise.ravel(), calibration.step)
         return cells.density(cell_masses(noisy))
 
+    if not TYPE_CHECKING:  # which would take any attribute for one of this class
+
+        def __getattr__(self, name):
+            if name == "to_sklearn":
+                raise AttributeError(
+                    f"{type(self).__name__} has no to_sklearn, because scikit-learn has no histograms; "
+                    "write to_frame(), a table of all that was released, or save the model with skops."
+                )
+            return super().__getattribute__(name)  # the usual error
+
     def score_samples(self, X: MatrixLike) -> FloatArray:
         """Return the logarithm of the density at rows.
 

@@ -7,6 +7,7 @@ from scipy.linalg import helmert
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from ..base.estimator import PrivateDensity
 from ..linear_model.classifier import DPLinearClassifier
 from ..linear_model.logistic import DPLogisticRegression
 from ..linear_model.model import LinearModel
@@ -38,6 +39,14 @@ def add(step, graph, rows):
         f"{type(step).__name__} has no operators here, and to leave it out would be wrong in silence; "
         "build the Pipeline of TableEncoder, BoundedScaler, DPBoundsScaler or NormClipper and a linear "
         "model of dpselect, or hand over to_sklearn(...)."
+    )
+
+
+@add.register(PrivateDensity)
+def _density(step, graph, rows):
+    raise TypeError(
+        f"{type(step).__name__} has no operators here; write to_frame(), a table of all that was "
+        "released, or save the model with skops."
     )
 
 

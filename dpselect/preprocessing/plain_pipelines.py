@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.capabilities import HasPlainForm
+from ..base.estimator import PrivateDensity
 from ..utils.type_aliases import Estimator
 from .pipeline_check import check_pipeline_privacy, inner_parts
 
@@ -81,6 +82,11 @@ def to_sklearn(estimator: Estimator, trusted_steps: Collection[str | type] = ())
 
 
 def _refuse_without(estimator):
+    if isinstance(estimator, PrivateDensity):
+        raise TypeError(
+            f"{type(estimator).__name__} has no equal in scikit-learn, which has no histograms; write "
+            "to_frame(), a table of all that was released, or save the model with skops."
+        )
     named = isinstance(estimator, (HasPlainForm, Pipeline)) or isinstance(estimator, str | None)
     if not named:
         raise TypeError(

@@ -205,7 +205,7 @@ def test_the_graph_is_a_function_of_what_was_released():
 @pytest.mark.parametrize(
     "estimator, error, said",
     [
-        (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, "DPHistogramDensity"),
+        (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, r"write to_frame\(\)"),
         (make_pipeline(PolynomialFeatures(2), MODEL), TypeError, "PolynomialFeatures has no operators"),
         (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
         (BoundedScaler((0, 1)), ValueError, "states a privacy loss"),

@@ -318,7 +318,7 @@ MODEL = DPLogisticRegression(classes=[0, 1])
         (
             DPHistogramDensity(bounds=(-4, 4), bin_width=2.0),
             TypeError,
-            "keep dpselect where it predicts",
+            r"write to_frame\(\)",
         ),
         (make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()), TypeError, "LogisticRegression"),
         (LogisticRegression(), TypeError, "paid for"),
@@ -333,6 +333,15 @@ def test_what_has_no_equal_is_refused(estimator, error, said):
     estimator = clone(estimator).fit(X, Y)
     with pytest.raises(error, match=said):
         to_sklearn(estimator)
+
+
+def test_a_histogram_says_what_to_hand_over():
+    model = DPHistogramDensity(bounds=(-4, 4), bin_width=2.0)
+    assert not hasattr(model, "to_sklearn")
+    with pytest.raises(AttributeError, match=r"no histograms; write to_frame\(\)"):
+        model.to_sklearn()
+    with pytest.raises(AttributeError, match="'DPHistogramDensity' object has no attribute 'to_pmml'"):
+        model.to_pmml()
 
 
 @pytest.mark.parametrize(
