@@ -37,6 +37,9 @@ def _named(name):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
+    # draws the name of this process when it is imported: not for whichever test comes first
+    import dpselect.utils.processes  # noqa: F401
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", token_bytes)
         return (yield from _named(item.nodeid))

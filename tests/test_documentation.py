@@ -253,3 +253,17 @@ def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
     table, model = names["table"], names["model"]
     assert model[-1].privacy_.epsilon == 0.5 and table["income"].isna().any()
     assert (model.predict(table[list(names["schema"])]) == table["ill"]).mean() > 0.8
+
+
+def test_the_number_of_records_that_the_readme_asks_for():
+    """600 of two like classes, or ten times as many of which one has 2 %, keep much of the AUC."""
+    text = " ".join((DOC.parent / "README.rst").read_text().split())
+    assert "at epsilon 1 and 20 columns, 600. If only 2 % of the records are of one class," in text
+
+    def kept(base_rate, n_samples):
+        model = dpselect.DPLogisticRegression(1.0, classes=[0, 1], base_rate=base_rate)
+        plan = dpselect.StabilityGridSearchCV(model, {}, epsilon=1.0).plan(n_samples, 20)
+        return int(re.search(r"keep (\d+)% of the AUC", plan.advice[0])[1])
+
+    assert 70 < kept(0.02, 6000) <= kept(None, 600) < 90
+    assert kept(0.02, 600) < 40 and kept(None, 60) < 50 and kept(None, 6000) > 95

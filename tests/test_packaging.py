@@ -33,3 +33,14 @@ def test_tests_have_what_users_may_install():
 
 def test_citation_names_this_version():
     assert f"\nversion: {dpselect.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_readme_says_what_is_supported_and_links_files_that_exist():
+    text = (ROOT / "README.rst").read_text()
+    versions = [line.split()[-1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    assert f"badge/python-{'_|_'.join(versions)}-blue" in text
+    assert f"badge/licence-{PROJECT['license'].replace('-', '--')}-blue" in text
+    targets = re.findall(r"<([^>]+)>`__|:target: (\S+)|(?:image|figure):: (?!http)(\S+)", text)
+    files = {name for names in targets for name in names if name}
+    assert len(files) > 15
+    assert not [name for name in files if not (ROOT / name).exists()]

@@ -1,4 +1,4 @@
-"""Rows of any size count as rows of their bound: what the page "Limits" says of numbers such as 1e200."""
+"""Rows of any size count as rows of their bound, as the page "Limits" says."""
 
 import numpy as np
 import pytest
