@@ -1,8 +1,13 @@
 """Sphinx configuration: ``python -m sphinx -W --keep-going -b html doc doc/_build``."""
 
+import re
+import sys
 import warnings
+from pathlib import Path
 
 import dpselect
+
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_style
 
 project = "dpselect"
 author = copyright = "The dpselect developers"
@@ -15,6 +20,7 @@ extensions = [
     "sphinx.ext.mathjax",
     # MathJax from a package, not from a CDN: formulas need no network, and readers stay unseen
     "sphinx-mathjax-offline",
+    "sphinx_copybutton",
     "sphinx_design",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -33,10 +39,14 @@ html_theme_options = {
 }
 html_static_path = ["_static"]
 html_css_files = ["dpselect.css"]
+html_js_files = ["dpselect.js"]
 html_show_sourcelink = False
 html_sidebars = {"changes": []}
 # formulas of the size of the text: long ones shall fit into a line
 mathjax3_config = {"chtml": {"matchFontHeight": False}}
+# of an example the input is copied, without prompts; of other blocks all lines
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 autosummary_generate = True
 # what scikit-learn gives to every estimator is documented there
@@ -84,6 +94,31 @@ sphinx_gallery_conf = {
     "doc_module": ("dpselect",),
     "backreferences_dir": "api/backreferences",
     "reference_url": {"dpselect": None},
+    # pictures that can be read on a light and on a dark page
+    "reset_modules": ("matplotlib", "gallery_style.reset"),
 }
 # what an example shows is in its text; a warning is a defect of the example
 warnings.simplefilter("error", category=UserWarning)
+
+
+def short_signature(app, what, name, obj, options, signature, returns):
+    """Keep a signature to about two lines: all parameters are explained below it, with defaults."""
+    most = 110
+    if signature and len(signature) > most:
+        kept = signature[:most].rpartition(", ")[0]
+        signature = f"{kept}, ...)"
+    return signature, returns
+
+
+def breakable_title(app, pagename, templatename, context, doctree):
+    """Let the title of an API page break between its words, on a phone."""
+    if pagename.startswith("api/") and "body" in context:
+        title = re.search(r"<h1>(.*?)<a ", context["body"])
+        if title:
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=_)", "<wbr>", title[1])
+            context["body"] = context["body"].replace(title[0], f"<h1>{words}<a ", 1)
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", short_signature)
+    app.connect("html-page-context", breakable_title)
