@@ -37,6 +37,8 @@ class Auto(Strategy):
         self.strategy, self.share, self.reason = choose_strategy(self.problem)
         self.members = self._members(self.problem)
         self.compares_scores = self.strategy.compares_scores
+        # of several, another number of records may lead to another strategy
+        self.takes_delta = len(self.problem.candidates) > 1
         self.training_epsilon = self.strategy.training_epsilon
         self.training_size = self.strategy.training_size
 

@@ -10,6 +10,7 @@ class FirstCandidate(Strategy):
     name = "first_candidate"
     takes_groups = True
     compares_scores = False
+    takes_delta = False
 
     def choose(self, X, y, stream):
         return Choice(0)
@@ -21,6 +22,7 @@ class Random(Strategy):
     name = "random"
     takes_groups = True
     compares_scores = False
+    takes_delta = False
     said = ("The choice does not look at the records.",)
 
     def choose(self, X, y, stream):

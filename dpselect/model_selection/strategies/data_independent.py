@@ -21,6 +21,7 @@ class DataIndependent(Strategy):
     name = "data_independent"
     takes_groups = True
     compares_scores = False
+    takes_delta = False
     said = (
         (
             "alpha follows from public numbers, and the whole epsilon goes to training. We tried: "

@@ -25,6 +25,7 @@ class OptimalRisk(Strategy):
     name = "optimal_risk"
     takes_groups = True
     compares_scores = False
+    takes_delta = False
 
     def prepare(self):
         problem = self.problem

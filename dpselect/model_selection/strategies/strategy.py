@@ -157,6 +157,8 @@ class Strategy(ABC):
     takes_groups : bool
         Whether `choose` counts and cuts persons, where records are those of persons with several rows:
         by :func:`~dpselect.records.take_part` and :func:`~dpselect.records.score_on`.
+    takes_delta : bool
+        Whether `choose` may spend the `delta` of the search, beside those of models.
     said : tuple of str
         What a plan says in words.
     training_epsilon, selection_epsilon : float
@@ -222,6 +224,7 @@ class Strategy(ABC):
     name = ""
     compares_scores = True
     takes_groups = False
+    takes_delta = True
     said: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -345,7 +348,7 @@ class Strategy(ABC):
         return [
             PrivacyLoss(epsilon, delta, adjacency=problem.adjacency, label=label)
             for epsilon, delta, label in (
-                (problem.epsilon, problem.delta, "choice and model"),
+                (problem.epsilon, problem.delta * self.takes_delta, "choice and model"),
                 (0.0, self.delta_of_models(), "the models' own delta"),
             )
         ]

@@ -222,6 +222,32 @@ def test_a_strategy_that_cuts_rows_is_refused_rows_of_persons(method):
     assert all(kind.takes_groups for kind in STRATEGIES.values())
 
 
+class Spending(MostRegularised):
+    """Spends a delta on its choice."""
+
+    def choose(self, X, y, stream):
+        return Choice(0, [self.choice_loss(0.0, self.problem.delta)])
+
+
+class SpendingUnasked(Spending):
+    takes_delta = False
+
+
+@pytest.mark.parametrize("name", ["auto", "data_independent", "optimal_risk", "random"])
+def test_the_delta_of_the_search_is_reserved_where_a_strategy_may_spend_it(name):
+    model = clone(LOGISTIC).set_params(delta=1e-7)
+    one, grid = {"alpha": [0.1]}, {"alpha": [0.1, 1.0]}
+    for candidates in (one, grid):
+        planned = search(name, model, candidates, delta=1e-6).plan(400, 3).delta
+        # with several, "auto" might take another strategy for other numbers of records
+        spent = 1e-6 if name == "auto" and candidates is grid else 0.0
+        assert planned == pytest.approx(1e-7 + spent)
+    assert search(strategy=Spending, delta=1e-6).plan(400, 3).delta == 1e-6
+    assert search(strategy=Spending, delta=1e-6).fit(*records(400)).privacy_.delta == 1e-6
+    with pytest.raises(CertificateError, match="have spent more"):
+        search(strategy=SpendingUnasked, delta=1e-6).fit(*records(400))
+
+
 class ByTheNorm(HalfOnHeldOutRecords):
     """Spends the less on a choice the longer the rows are."""
 
