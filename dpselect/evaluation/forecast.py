@@ -42,16 +42,16 @@ def forecast(cells, n_records, epsilon, persons=False, share=None):
     return estimates
 
 
-def forecast_message(cells, n_records, epsilon, persons=False):
-    """Return the forecast as text."""
-    estimates = forecast(cells, n_records, epsilon, persons)
+def forecast_message(cells, n_records, epsilon, persons=False, share=None):
+    """Return the forecast as text; the share of the second of two classes is None if unknown."""
+    estimates = forecast(cells, n_records, epsilon, persons, share)
     reaches = [
         f"{name} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
         for name, e in estimates.items()
         if not e.empty
     ]
     known = f"{' and '.join(reaches)}, with 95 %" if reaches else "nothing"
-    if reaches and hasattr(cells, "classes"):
+    if reaches and hasattr(cells, "classes") and share is None:
         known += ", and less of a rare class"
     lost = " and ".join(name for name, e in estimates.items() if e.empty)
     few = f" (too few records at this epsilon for {lost})" if lost else ""

@@ -37,7 +37,7 @@ from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters
-from .set_aside import cells_before, check_evaluation, with_forecast
+from .set_aside import check_evaluation, with_forecast
 from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
 from .strategies import Strategy, compare_strategies, strategy_class
 
@@ -427,8 +427,8 @@ another alpha is taken only if its score is better by about 22.
         strategy.dry_run()
         plan = with_steps(strategy.plan(), problem.budget)
         if n_held:
-            cells = cells_before(problem.candidates[0].model, n_classes)
-            plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
+            model = problem.candidates[0].model
+            plan = with_forecast(plan, model, n_classes, n_held, problem.budget.total, persons)
         return replace(
             with_advice(plan, strategy.problem.candidates),
             delta=upper_bound([priced], type(self).__name__).delta,

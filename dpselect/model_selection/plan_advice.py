@@ -7,8 +7,10 @@ from sklearn.base import clone
 
 from ..base.capabilities import HasNoiseLength
 from ..preprocessing.table_advice import table_advice
-from ..preprocessing.tabular import TabularPipeline
+from ..preprocessing.table_terms import TableTerms
+from ..preprocessing.tabular import TabularPipeline, known_share
 from .candidates import parameters
+from .private_steps import last_step
 from .quality_forecast import expected_quality, quality_messages
 
 # a smaller gain is not worth a promise that may fail
@@ -20,7 +22,8 @@ def with_advice(plan, candidates):
     trained = plan.training_size, plan.training_epsilon
     expected = expected_quality(candidates[0], *trained)
     advice = (
-        *quality_messages(expected, plan.training_size),
+        *quality_messages(expected, plan.training_size, known_share(candidates[0].model)),
+        *weight_messages(candidates),
         *table_messages(candidates, *trained),
         *delta_messages(candidates, *trained),
     )
@@ -35,6 +38,16 @@ def table_messages(candidates, n_samples, epsilon):
         if isinstance(pipeline, TabularPipeline) and steps is not None:
             messages += table_advice(pipeline, steps[-1], n_samples, epsilon)
     return tuple(dict.fromkeys(messages))
+
+
+def weight_messages(candidates):
+    """Return what a plan says about the weights of records, which it does not know."""
+    bounds = {parameters(c.model).get("max_sample_weight") for c in candidates} - {None}
+    return tuple(
+        f"Weights are not counted: this is for records of weight {bound:g}, the max_sample_weight; with "
+        f"a mean weight of w, plan for n_samples * w / {bound:g} records."
+        for bound in sorted(bounds)
+    )
 
 
 def delta_messages(candidates, n_samples, epsilon):
@@ -60,12 +73,22 @@ def customary_delta(n_samples):
 
 
 def noise_length(candidate, n_samples, epsilon, delta):
-    """Return the length of a candidate's noise with another delta, or None if it has no such noise."""
+    """Return the length of a candidate's noise with another delta, or None if it has no such noise.
+
+    In units of the typical length of a row, if there is an encoder: it takes the terms, and codes of
+    categories, for which this noise is short.
+    """
     if not isinstance(candidate.model, HasNoiseLength):
         return None
+    estimator, shape, unit = clone(candidate.estimator), candidate.shape(n_samples), 1.0
+    model = last_step(estimator).set_params(delta=delta)
+    if isinstance(estimator, TabularPipeline):
+        estimator.bound(n_samples, epsilon)
+        encoder = estimator.steps[-2][1]
+        terms = TableTerms.of(encoder, encoder.public_schema()).terms
+        shape, unit = replace(shape, n_features=terms[-1].outputs.stop), encoder.typical_norm()
     try:
-        model = clone(candidate.model).set_params(delta=delta)
-        return model.noise_length(candidate.shape(n_samples), epsilon)
+        return model.noise_length(shape, epsilon) / unit
     except ValueError:  # a mechanism that takes no delta
         return None
 

@@ -101,15 +101,18 @@ def weighted(signal, share):
     return signal if share is None else signal * 4 * share * (1 - share)
 
 
-def quality_messages(expected, n_samples):
-    """Return what a plan says about the quality of the model."""
+def quality_messages(expected, n_samples, share=None):
+    """Return what a plan says about quality; the share of one of two classes is None if unknown."""
     if not expected:
         return ()
     first = expected[0]
+    equal = ", if both classes are equally frequent (write base_rate= of the model if not)"
+    condition = equal if share is None and first.metric != "r2" else ""
     lines = [
         (
             "Of what such a model gains over a constant without privacy, this one is expected to keep "
-            f"{' and '.join(map(str, expected))}; a forecast from public tables, and no promise."
+            f"{' and '.join(map(str, expected))}{condition}; a forecast from public tables, and no "
+            "promise."
         )
     ]
     if first.median < GOOD:

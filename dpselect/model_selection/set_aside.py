@@ -16,8 +16,10 @@ from ..accounting.privacy_loss import PrivacyLoss
 from ..evaluation.density import DensityCells
 from ..evaluation.forecast import forecast_message
 from ..evaluation.release import EvaluationPlan, cells_of, cells_of_classes, cells_of_range
+from ..evaluation.score_bins import BinaryCells
 from ..metrics.scores import target_range
 from ..noise import as_generator, is_seeded
+from ..preprocessing.tabular import known_share
 from ..private_model import PrivateModel
 from ..records.persons import Persons
 from ..records.records import as_targets, numeric_rows, one_label_a_row
@@ -207,6 +209,9 @@ def evaluate_candidate(problem, estimator, held, epsilon):
     )
 
 
-def with_forecast(plan, cells, n_held, epsilon, persons=False):
-    """Return a plan that tells how well the model will be known."""
-    return replace(plan, messages=(*plan.messages, forecast_message(cells, n_held, epsilon, persons)))
+def with_forecast(plan, model, n_classes, n_held, epsilon, persons=False):
+    """Return a plan with a forecast of how well the quality of the model will be known."""
+    cells = cells_before(model, n_classes)
+    share = known_share(model) if isinstance(cells, BinaryCells) else None
+    message = forecast_message(cells, n_held, epsilon, persons, share)
+    return replace(plan, messages=(*plan.messages, message))

@@ -48,6 +48,35 @@ def test_a_delta_that_gains_nothing_is_not_used(p, n_classes):
     assert (fit.privacy_.delta == 1e-6) == bool(gained(offered))
 
 
+def listed(k):
+    return {"categories": [f"c{j}" for j in range(k)], "missing": True, "unknown": True}
+
+
+# for the first one codes of categories without a delta are others than those with one
+LISTS = [
+    {f"k{k}": listed(k) for k in (2, 4, 12)}
+    | {f"x{j}": {"bounds": (0, 1), "missing": True} for j in range(3)},
+    {"icd": list("ABCDEFGHIJKL"), "ward": list("abcd"), "x": (0, 1)},
+]
+
+
+@pytest.mark.parametrize("schema", LISTS, ids=len)
+@pytest.mark.parametrize("n", [600, 6000])
+def test_what_a_delta_gains_is_the_same_before_and_after_it_is_given(schema, n):
+    """Whatever codes of categories the encoder takes for the noise of one and of the other."""
+    offered, given = (
+        said(tabular_pipeline(schema, clone(LOGISTIC).set_params(delta=delta)), n, len(schema))
+        for delta in (0.0, 1e-6)
+    )
+    assert len(offered) == len(given) == 1 and gained(offered[0]) == gained(given[0])
+
+
+def test_a_twin_that_keeps_the_codes_is_seen(monkeypatch):
+    monkeypatch.setattr(plan_advice, "TabularPipeline", type(None))
+    with pytest.raises(AssertionError):
+        test_what_a_delta_gains_is_the_same_before_and_after_it_is_given(LISTS[0], 600)
+
+
 def drawn_length(model, n, p, runs=60):
     """Return the root mean square noise in the gradient of fits on rows of zeros."""
     rows, squares = np.zeros((n, p)), 0.0
@@ -131,6 +160,19 @@ def test_the_noise_of_sums_is_that_of_a_fit(norm, delta):
         fitted = model.calibration(shape, 0.7)
         expected = fitted.gradient_noise(model.problem().ball / 2)
         assert model.noise_length(shape, 0.7) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_plan_says_what_it_is_for_where_weights_or_shares_are_not_known():
+    plans = [
+        StabilityGridSearchCV(model, {}, epsilon=1.0, evaluation=0.25).plan(4000, 3)
+        for model in (LOGISTIC, clone(LOGISTIC).set_params(base_rate=0.05, max_sample_weight=20.0))
+    ]
+    equal, rare = ("\n".join((*plan.messages, *plan.advice)) for plan in plans)
+    assert "equally frequent" in equal and "less of a rare class" in equal and "recall" not in equal
+    assert "equally frequent" not in rare and "less of a rare class" not in rare and "recall" in rare
+    assert "plan for n_samples * w / 20 records" in rare and "eights" not in equal
+    medians = [plan.expected_quality[0].median for plan in plans]
+    assert medians[1] < medians[0]
 
 
 def test_a_plan_invents_a_row_by_the_schema():

@@ -29,7 +29,7 @@ from ..private_steps import last_step
 from ..problem import SearchProblem, open_records, planned_problem, read_records, with_shape
 from ..progress import CallbackSupportMixin, with_callbacks
 from ..routing import check_groups_are_taken, check_weights_are_taken, take_weights
-from ..set_aside import cells_before, check_evaluation, with_forecast
+from ..set_aside import check_evaluation, with_forecast
 from ..stages import HoldOut, PrivateSteps
 from ..strategies.dry_run import dry_run_fit
 from .accuracy_plan import AccuracyPlan, with_reachable
@@ -384,8 +384,8 @@ class AccuracyFirstSearchCV(
             plan = with_reachable(plan, planned.method.question, float(self.target), reachable)
         if not n_held or math.isinf(plan.chosen.total):
             return plan
-        cells = cells_before(priced.problem.winner.model, n_classes)
-        return with_forecast(plan, cells, n_held, plan.chosen.total, persons)
+        model = priced.problem.winner.model
+        return with_forecast(plan, model, n_classes, n_held, plan.chosen.total, persons)
 
     def _candidates(self, persons, estimator, frozen=()):
         (candidate,) = make_candidates(
