@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..accounting.privacy_loss import PrivacyLoss
+from ..evaluation.estimate import Estimate
 from ..utils.type_aliases import FloatArray
 from ..utils.validation import check_number, imported_pandas
 from .coefficient_fits import DRAWS, at_least_zero, root
@@ -109,16 +111,62 @@ class CoefficientIntervals:
         ConfidenceInterval
             NaN where nothing can be said.
         """
-        level = check_number(
-            "confidence_level",
-            confidence_level,
-            high=1.0,
-            why="it is the probability of an interval",
-            instead="write a number such as 0.95",
-        )
+        level = _checked_level(confidence_level)
         # the distribution of the errors is symmetric, so signs do not matter
         half_width = np.quantile(np.abs(self.errors), level, axis=0)
         return ConfidenceInterval(self.coef - half_width, self.coef + half_width)
+
+    def contrast(self, weights: npt.ArrayLike, confidence_level: float = 0.95) -> Estimate:
+        """Return a weighted sum of the coefficients with its confidence interval.
+
+        The difference of two rows is that of the model's linear predictions for them: of two categories
+        of one column, for instance, whose codes share coefficients. Rows are as the model sees them, of
+        a table after its encoder, and no longer than its `data_norm`.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_features,) or (n_coefficients,)
+            One for each of `names`; of an intercept at the end it may be left out, and is then 0.
+        confidence_level : float, default=0.95
+            In (0, 1).
+
+        Returns
+        -------
+        Estimate
+            NaN if nothing can be said.
+
+        Raises
+        ------
+        ValueError
+            If there is not one finite number for each coefficient.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import DPLogisticRegression, coef_interval
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, size=(40_000, 2)) / 2**0.5
+        >>> y = (X @ [2, -1] + rng.logistic(size=40_000) > 0).astype(int)
+        >>> model = DPLogisticRegression(classes=[0, 1], alpha=0.001).fit(X[:20_000], y[:20_000])
+        >>> intervals = coef_interval(model, X[20_000:], y[20_000:], epsilon=1.0, n_samples=20_000)
+        >>> difference = intervals.contrast([0.5, -0.5])  # of the rows (0.5, 0) and (0, 0.5)
+        >>> bool(difference.low < difference.value < difference.high)
+        True
+        """
+        level = _checked_level(confidence_level)
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape == (len(self.names) - 1,) and self.names[-1] == "intercept":
+            weights = np.append(weights, 0.0)
+        if weights.shape != (len(self.names),) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"weights of shape {weights.shape} are not one finite number for each of "
+                f"{len(self.names)} coefficients, of which they make a sum; give the difference of two "
+                "rows as the model sees them."
+            )
+        value = float(weights @ self.coef)
+        half_width = float(np.quantile(np.abs(self.errors @ weights), level))
+        centre = value if math.isfinite(half_width) else math.nan
+        return Estimate(centre, value - half_width, value + half_width)
 
     def to_frame(self, confidence_level: float = 0.95) -> "DataFrame":
         """Return the intervals as a dataframe.
@@ -159,6 +207,16 @@ class CoefficientIntervals:
         ]
         lines += [self.hint] if self.lost else []
         return "\n".join(["Coefficients with intervals of 95 %", *lines, str(self.privacy_)])
+
+
+def _checked_level(level):
+    return check_number(
+        "confidence_level",
+        level,
+        high=1.0,
+        why="it is the probability of an interval",
+        instead="write a number such as 0.95",
+    )
 
 
 def _name_text(name):

@@ -732,3 +732,37 @@ def test_columns_are_those_of_the_fit(name):
     with pytest.raises(ValueError, match="feature names should match"):
         coef_interval(model, table[["dose", "age"]], y, epsilon=1.0, n_samples=N)
     assert coef_interval(model, table, y, epsilon=INF, n_samples=N).names[:2] == ("age", "dose")
+
+
+def test_a_contrast_is_the_difference_of_two_linear_predictions():
+    """Its interval takes the errors of all coefficients together, and holds as those of one do."""
+    row, other = np.array([0.6, -0.2]), np.array([-0.3, 0.5])
+    held, runs = 0, 40
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        rows = rng.uniform(-0.7, 0.7, size=(2 * N, 2))
+        rows[:, 1] = (rows[:, 0] + rows[:, 1]) / 2  # so that the errors of both are correlated
+        labels = (rows @ TRUE + rng.logistic(size=2 * N) > 0).astype(int)
+        model = DPLogisticRegression(
+            5.0, classes=[0, 1], alpha=1e-3, random_state=root_stream(seed).for_release()
+        ).fit(rows[:N], labels[:N])
+        found = coef_interval(
+            model,
+            rows[N:],
+            labels[N:],
+            epsilon=5.0,
+            n_samples=N,
+            random_state=root_stream(1000 + seed).for_release(),
+        )
+        estimate = found.contrast(row - other)
+        held += estimate.low < (row - other) @ TRUE < estimate.high
+    assert held >= binom.ppf(1e-6, runs, 0.93)
+    low, high = found.confidence_interval(0.8)
+    one = found.contrast([0, 1, 0], 0.8)
+    assert (one.value, one.low, one.high) == pytest.approx((found.coef[1], low[1], high[1]))
+    apart = [found.contrast(weights) for weights in ([0.9, 0], [0, -0.7])]
+    together = sum((each.high - each.low) ** 2 for each in apart) ** 0.5
+    assert estimate.high - estimate.low != pytest.approx(together, rel=0.02)
+    for weights in ([1.0], [1.0, math.nan], np.ones((2, 3))):
+        with pytest.raises(ValueError, match="one finite number for each of 3 coefficients"):
+            found.contrast(weights)
