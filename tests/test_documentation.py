@@ -114,6 +114,36 @@ def test_every_page_is_in_the_guide():
     ]
 
 
+# what readers look for, and the page that answers; an entry of the index comes first in a search
+LOOKED_FOR = {
+    "survey weights": "survey_weights",
+    "feature importance": "intervals",
+    "confidence interval": "intervals",
+    "fbeta": "evaluation",
+    "icd codes": "weak_model",
+    "few records": "weak_model",
+    "yearly report": "yearly_report",
+    "randomizedsearchcv": "sampled_candidates",
+    "optuna": "sampled_candidates",
+    "cross_val_score": "sampled_candidates",
+    "several rows per person": "persons",
+    "threshold": "thresholds",
+    "histogram": "density",
+    "missing values": "dates_and_gaps",
+    "budget": "ledger",
+    "parquet": "big_tables",
+    "which epsilon": "epsilon",
+}
+
+
+def test_what_readers_look_for_is_an_entry_of_the_page_that_answers():
+    for words, name in LOOKED_FOR.items():
+        entries = re.findall(r"^\.\. index:: (.*)$", (DOC / f"{name}.rst").read_text(), re.MULTILINE)
+        assert f"!{words}" in [each.strip().lower() for line in entries for each in line.split(",")], (
+            words
+        )
+
+
 def untested(config):
     """The pages of which the code is not run by the tests of this configuration."""
     parser = ConfigParser()
