@@ -23,6 +23,7 @@ import weak_model  # noqa: E402
 
 DOC = ROOT / "doc"
 PACKAGE = Path(dpselect.__file__).parent
+CLAIMS = DOC / "develop" / "claims.rst"
 MODULES = (
     "",
     "accounting",
@@ -297,3 +298,14 @@ def test_the_number_of_records_that_the_readme_asks_for():
 
     assert 70 < kept(0.02, 6000) <= kept(None, 600) < 90
     assert kept(0.02, 600) < 40 and kept(None, 60) < 50 and kept(None, 6000) > 95
+
+
+def test_what_stands_behind_each_claim_exists():
+    evidence = re.findall(
+        r"``((?:tests|benchmarks)/[^`.]+\.py)(?:::(\w+))?``", claims := CLAIMS.read_text()
+    )
+    assert len(evidence) > 40 and claims.count("``tests/") + claims.count("``benchmarks/") == len(
+        evidence
+    )
+    for file, name in evidence:
+        assert f"\ndef {name}" in (DOC.parent / file).read_text(), (file, name)
