@@ -166,9 +166,10 @@ class TermsDisplay:
             bound is known, often a hundred times too wide: how much noise moves a model depends on its
             records. Give `intervals` for bands that are as wide as the errors are.
         intervals : CoefficientIntervals, default=None
-            Of this model, by :func:`~dpselect.coef_interval`: bands are then 95 % intervals that
-            cover sampling, too, around the model without what noise added to its penalty. Those of
-            invented records cost nothing, and hold for records like them. Instead of `n_samples`.
+            Of this model, by :func:`~dpselect.coef_interval`, in place of `n_samples`. Bands are then
+            95 % intervals that cover sampling, too. Their centres are corrected for what the noise
+            added to the penalty. Intervals from invented records cost nothing, and show how wide those
+            of similar real records would be.
 
         Returns
         -------

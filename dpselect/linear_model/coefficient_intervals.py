@@ -50,8 +50,8 @@ class CoefficientIntervals:
         Of the columns, "intercept" last if there is one; of three or more classes, pairs of a label and
         such a name, class by class.
     coef : ndarray of shape (n_coefficients,)
-        What intervals are around: the model's coefficients, less what the noise calibration added to
-        `alpha`, to first order.
+        Centres of the intervals: the model's coefficients, corrected to first order for what the noise
+        calibration added to `alpha`.
     curvature_, gradients_ : ndarray of shape (d, d), or (n_classes, d, d)
         Released, with noise: the mean second derivatives of the loss, and the mean products of first
         derivatives, in the model's own units; of three or more classes those of each.

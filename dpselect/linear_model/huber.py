@@ -36,9 +36,9 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     delta : float, default=0.0
         Probability with which the privacy loss may exceed epsilon; far below 1 / n_samples, such as
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
-        and which is shorter from 15 to 20 columns on. Public numbers tell
-        which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor spent, unless something is learned first.
+        and which is shorter from 15 to 20 columns on. The
+        shortest noise by public numbers is taken. If it is not Gaussian, delta is not spent, unless a
+        number is learned first (`data_norm="auto"`).
     target_range : (float, float), default=None
         Between which two numbers most targets lie, in units of the target; between -1e100 and 1e100.
         Must be given, from knowledge of the field and not from the targets: m is its middle, and h an

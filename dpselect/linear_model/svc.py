@@ -31,9 +31,9 @@ class DPLinearSVC(DPLinearClassifier):
     delta : float, default=0.0
         Probability with which the privacy loss may exceed epsilon; far below 1 / n_samples, such as
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
-        and which is shorter from 15 to 20 columns on (from 5 on with three classes). Public numbers tell
-        which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor spent, unless something is learned first.
+        and which is shorter from 15 to 20 columns on (from 5 on with three classes). The
+        shortest noise by public numbers is taken. If it is not Gaussian, delta is not spent, unless a
+        number is learned first (`data_norm="auto"`).
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's LinearSVC
         has C = 1 / (n_samples alpha). "auto" is a function of public numbers,

@@ -79,8 +79,8 @@ class StabilityGridSearchCV(
         "stability": with 0 the certificates hold for the very noise that was drawn, and no
         failure probability is needed: leave it at 0. (A number in (0, 1) bounds the noise by its
         tail, as Chaudhuri and Vinterbo do, for comparison.) "budget_split": a
-        number in (0, 1) leaves more to each of many models. "random_stopping": divided among the
-        runs of models with a delta, in place of theirs. Other strategies do not use it: a model that
+        number in (0, 1) leaves more to each of many models. "random_stopping": the runs of models
+        with a delta share it, in place of theirs. Other strategies do not use it: a model that
         shall have less noise has a `delta` of its own, ``DPLogisticRegression(delta=1e-6)``.
     selection_fraction : "auto" or float, default="auto"
         Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "optimal_risk" and

@@ -103,7 +103,7 @@ def _message(given, delta, gains):
             f"{times} times as many records would."
         )
     if given:
-        return f"delta={delta:.6g} does not make the noise smaller here than it is without a delta."
+        return f"delta={delta:.6g} does not make the noise smaller here; leave it out."
     if gained:
         return (
             f"delta={delta:.6g} of the model would make the noise {times} times smaller, as {times} "
