@@ -124,8 +124,8 @@ def choose_strategy(problem):
     if bound.reach is None:
         return _first(problem, 1.0, TOO_SHORT)
     reason = (
-        "more than alpha varies, and one record hardly moves the least risk that each of the "
-        f"{len(members)} candidates can reach"
+        f"{len(members)} candidates differ in more than alpha, and the least mean loss that each can "
+        "reach depends little on any one record"
     )
     return bound, 1 - SHARE, reason
 

@@ -70,8 +70,9 @@ class OptimalRisk(Strategy):
         blur = minimum_detectable_difference(scales)
         said = (
             (
-                f"Mean losses that differ by less than about {blur:.2g} cannot be distinguished; only "
-                "the chosen candidate is trained, on all records."
+                "Candidates are compared by the least mean loss that each can reach, not by a score; "
+                f"the noise hides differences below about {blur:.2g}. Only the chosen candidate is "
+                "trained, on all records."
             ),
         )
         return self.make_plan(
