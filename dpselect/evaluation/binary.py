@@ -122,6 +122,9 @@ class BinaryEvaluation(Evaluation):
         The group whose figures these are; None for all records.
     of_training_records : bool, default=False
         Whether the model is known to have been trained on the same records.
+    max_weight : float, default=None
+        To which the weights of records were clipped: then `counts_` are sums of weights as fractions of
+        it. None if each record counts once.
     classes : ndarray of shape (2,)
         Labels; the second one is the positive one.
     calibrated_scores : bool

@@ -121,6 +121,9 @@ class DensityEvaluation(Evaluation):
         The group whose figures these are; None for all records.
     of_training_records : bool, default=False
         Whether the model is known to have been trained on the same records.
+    max_weight : float, default=None
+        To which the weights of records were clipped: then `counts_` are sums of weights as fractions of
+        it. None if each record counts once.
     densities : ndarray of shape (K, 2)
         Of the model, public: the least and the largest density in each range, those that it takes. The
         first range is 0 alone.

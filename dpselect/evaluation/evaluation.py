@@ -46,6 +46,9 @@ class Evaluation(ABC):
     of_training_records : bool, default=False
         Whether the records are known to be those that the model was trained on: then both losses add up,
         and figures are too good. False also where it is not known.
+    max_weight : float, default=None
+        To which the weights of records were clipped: then `counts_` are sums of weights as fractions of
+        it. None if each record counts once.
     """
 
     counts_: FloatArray
@@ -54,6 +57,7 @@ class Evaluation(ABC):
     levels: tuple[Any, ...] = ()
     level: Any = None
     of_training_records: bool = False
+    max_weight: float | None = None
 
     @property
     def _of_persons(self):
@@ -156,7 +160,10 @@ class Evaluation(ABC):
 
     @cached_property
     def _moved(self):
-        variance = noise_variance(self.privacy_.epsilon, self._of_persons)
+        weighted = self.max_weight is not None
+        variance = noise_variance(self.privacy_.epsilon, self._of_persons or weighted)
+        if weighted:  # the sum of the weights is not public
+            return NoisyCounts(self.counts_.ravel(), variance, math.inf)
         return NoisyCounts.of(self.counts_.ravel(), self.n_records, variance)
 
     @cached_property
@@ -202,18 +209,20 @@ class Evaluation(ABC):
 
     def _head(self):
         of = "Evaluation" if self.level is None else f"Evaluation of group {self.level!r}"
-        unit = self.privacy_.adjacency.unit
-        return f"{of} on {self.n_records} {unit}s, {self._at()}with intervals of 95 %"
+        on = f"{self.n_records} {self.privacy_.adjacency.unit}s"
+        if self.max_weight is not None:
+            on += f" with weights of up to {self.max_weight:g}"
+        return f"{of} on {on}, {self._at()}with intervals of 95 %"
 
     def _at(self):
         return ""
 
 
-def noise_variance(epsilon, persons=False):
+def noise_variance(epsilon, fractions=False):
     """Return the variance of the noise of a count.
 
-    Of integers 2 q / (1 - q)^2 for ``q = exp(-epsilon / 2)``, of parts of persons 8 / epsilon^2.
+    Of integers 2 q / (1 - q)^2 for ``q = exp(-epsilon / 2)``, of fractions 8 / epsilon^2.
     """
-    if persons:
+    if fractions:
         return 2 * (2 / epsilon) ** 2
     return 0.0 if epsilon == math.inf else 0.5 / math.sinh(min(epsilon, 200.0) / 4) ** 2

@@ -19,20 +19,20 @@ STEPS = 45
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """Counts of cells with independent noise, shifted evenly to sum to the public total.
+    """Counts of cells with independent noise, shifted evenly to sum to the total if it is public.
 
     Attributes
     ----------
     h : ndarray of shape (..., K)
     variance : float
         sigma^2, of the noise of one count before they were moved.
-    moved : int
-        Number of counts that were moved together, K or more.
+    moved : float
+        Number of counts that were moved together, K or more; inf if they were not moved.
     """
 
     h: np.ndarray
     variance: float
-    moved: int
+    moved: float
 
     @classmethod
     def of(cls, released, total, variance):
@@ -48,7 +48,7 @@ class NoisyCounts:
     def over_groups(self, n_groups):
         """Return the sums over the groups."""
         h = self._by_group(n_groups).sum(axis=-2)
-        return NoisyCounts(h, n_groups * self.variance, self.moved // n_groups)
+        return NoisyCounts(h, n_groups * self.variance, self.moved / n_groups)
 
     def _by_group(self, n_groups):
         return self.h.reshape(*self.h.shape[:-1], n_groups, -1)

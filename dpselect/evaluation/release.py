@@ -28,7 +28,7 @@ from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
 from ..records.held_records import HeldRecords
 from ..records.persons import adjacency_of, cell_counts, check_one_label_a_row
-from ..records.records import as_targets, one_label_a_row, public_classes
+from ..records.records import as_targets, fractions_of_largest, one_label_a_row, public_classes
 from ..records.training import (
     holds_training_records,
     uncounted_loss_note,
@@ -37,7 +37,7 @@ from ..records.training import (
 )
 from ..rows import align, as_lazy, in_memory, n_rows, on_labels
 from ..utils.type_aliases import Estimator, MatrixLike
-from ..utils.validation import check_epsilon, check_flag, check_interval, unquoted
+from ..utils.validation import check_epsilon, check_flag, check_interval, check_number, unquoted
 from .binary import BinaryEvaluation
 from .confidence import ConfidenceCells, ConfidenceEvaluation
 from .density import DensityCells, DensityEvaluation
@@ -69,6 +69,8 @@ def evaluate(
     by: npt.ArrayLike | None = None,
     levels: Sequence[Any] | None = None,
     groups: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    max_weight: float | None = None,
     ledger: PrivacyLedger | None = None,
     random_state: RandomState = None,
 ) -> Evaluation:
@@ -116,6 +118,14 @@ def evaluate(
         are means over persons of the mean of their rows, and public is the number of persons. Intervals
         hold for any correlation between the rows of one person, and are wider for a low one. None if
         each row is a person.
+    sample_weight : array-like of shape (m,), default=None
+        How often each record counts, 0 or more, such as how many people of the population it stands
+        for. It must follow from the record and from public numbers. Figures are weighted means.
+        Intervals cover the sampling of records drawn independently, not the strata or clusters of a
+        survey; they are wider the more weights differ from `max_weight`.
+    max_weight : float, default=None
+        With `sample_weight`: the public number to which weights are clipped. The noise is as large as
+        that of so many records of weight 1.
     ledger : PrivacyLedger, default=None
         Pays, in place of one that is open (``with ledger:``). If too little is left, BudgetExceededError
         is raised before any record is read.
@@ -169,8 +179,10 @@ def evaluate(
     check_random_state(random_state)
     cells = cells_of(model, target_range, confidence)
     levels = check_levels(by, levels)
+    max_weight = check_max_weight(sample_weight, max_weight)
     trained = holds_training_records(model, X)
-    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, groups is not None, trained)
+    persons = groups is not None
+    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, persons, trained, max_weight)
     warn_if_seeded(plan)
     if trained:
         warn_of_training_records(
@@ -181,7 +193,7 @@ def evaluate(
         )
     warn_if_uncharged(plan, model, "evaluate")
     with spending(plan, plan.loss), without_training_warning():
-        return plan.evaluate(model, X, y, by, groups)
+        return plan.evaluate(model, X, y, by, groups, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -200,6 +212,8 @@ class EvaluationPlan:
         Whether records are persons with any number of rows.
     of_training_records : bool
         Whether they are known to have trained the model.
+    max_weight : float or None
+        To which weights are clipped; None if each record counts once.
     """
 
     cells: Any
@@ -209,6 +223,7 @@ class EvaluationPlan:
     random_state: Any = None
     persons: bool = False
     of_training_records: bool = False
+    max_weight: float | None = None
 
     @property
     def shape(self):
@@ -219,11 +234,12 @@ class EvaluationPlan:
     def loss(self):
         """PrivacyLoss : Loss of the release."""
         what = f"{self.cells.what} of {len(self.levels)} groups" if self.levels else self.cells.what
+        weighted = "" if self.max_weight is None else "weighted "
         return PrivacyLoss(
             self.epsilon,
             adjacency=adjacency_of(self.persons),
             label=(
-                f"evaluate: {math.prod(self.shape)} counts of {what}; "
+                f"evaluate: {math.prod(self.shape)} {weighted}counts of {what}; "
                 f"{uncounted_loss_note(self.of_training_records)}"
             ),
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
@@ -232,9 +248,13 @@ class EvaluationPlan:
     @property
     def step(self):
         """float : Step of the grid of the noise; counts are multiples of it."""
-        return grid_step(SENSITIVITY / self.epsilon, unit=1.0) if self.persons else 1.0
+        return grid_step(SENSITIVITY / self.epsilon, unit=1.0) if self._of_fractions else 1.0
 
-    def evaluate(self, model, X, y, by=None, groups=None):
+    @property
+    def _of_fractions(self):
+        return self.persons or self.max_weight is not None
+
+    def evaluate(self, model, X, y, by=None, groups=None, weight=None):
         """Release the counts, and compute an evaluation from them; charges no ledger."""
         if isinstance(self.cells, DensityCells):
             y = np.zeros(n_rows(as_lazy(X)))
@@ -244,16 +264,19 @@ class EvaluationPlan:
         held_out = HeldRecords(X, self._checked(y), groups)
         if self.levels:
             by = groups_of(by, self.levels, held_out.n_rows)
-        counts = held_out.evaluate_quietly(partial(self._counts, model, by=by, persons=held_out.persons))
+        given = {"by": by, "persons": held_out.persons}
+        if weight is not None:
+            given["weight"] = fractions_of_largest(weight, X, self.max_weight)
+        counts = held_out.evaluate_quietly(partial(self._counts, model, **given))
         noise = self.standard_noise(len(counts))
         return self.read(release(counts, noise, self.step), len(held_out))
 
     def standard_noise(self, size):
-        """Return the noise of the counts: integers, or on a grid for fractions of persons."""
+        """Return the noise of the counts: integers, or on a grid for fractions of records."""
         if self.epsilon == math.inf:
             return np.zeros(size)
         generator = as_generator(self.random_state)
-        if self.persons:
+        if self._of_fractions:
             return grid_noise(generator, size, SENSITIVITY / self.epsilon, self.step)
         return discrete_laplace(generator, size, noise_ratio(self.epsilon, SENSITIVITY))
 
@@ -265,6 +288,7 @@ class EvaluationPlan:
             privacy_=self.loss,
             levels=self.levels,
             of_training_records=self.of_training_records,
+            max_weight=self.max_weight,
             **vars(self.cells),
         )
 
@@ -275,7 +299,7 @@ class EvaluationPlan:
         public_classes(y, self.cells.classes, "evaluate")
         return y
 
-    def _counts(self, model, X, y, by=None, persons=None):
+    def _counts(self, model, X, y, by=None, persons=None, weight=None):
         predictions = self.cells.predictions(model, X)
         # otherwise labels would be paired with predictions of other records
         if n_rows(predictions) != n_rows(y):
@@ -283,17 +307,20 @@ class EvaluationPlan:
         predictions, y = with_labels(predictions, y)
         groups = () if by is None else (align(predictions, by)[1],)
         n_groups = max(len(self.levels), 1)
-        return count(self.cells, n_groups, predictions, y, *groups, persons=persons, step=self.step)
+        if weight is not None:
+            weight = align(predictions, weight)[1]
+        fractions = {"persons": persons, "step": self.step, "weight": weight}
+        return count(self.cells, n_groups, predictions, y, *groups, **fractions)
 
 
-def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0):
+def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0, weight=None):
     """Return the number of records in each cell, as an array of shape (n_groups * cells,)."""
     n_cells = math.prod(cells.shape)
 
     def cell(predictions, y, group=0):
         return n_cells * group + cells.index(predictions, y)
 
-    return cell_counts(cell, n_groups * n_cells, predictions, persons, step, (y, *groups))
+    return cell_counts(cell, n_groups * n_cells, predictions, persons, step, (y, *groups), weight)
 
 
 def cells_of(model, target_range=None, confidence=False):
@@ -391,6 +418,28 @@ def check_levels(by, levels):
             "for instance levels=['a', 'b'], with all groups that a record may have."
         )
     return tuple(found.tolist())
+
+
+def check_max_weight(sample_weight, max_weight):
+    """Return the public bound of weights as a float, None if there are none."""
+    if (sample_weight is None) != (max_weight is None):
+        given, other = (
+            ("sample_weight", "max_weight") if max_weight is None else ("max_weight", "sample_weight")
+        )
+        raise ValueError(
+            f"{given} was given without {other}, and weighted figures need both, because one record "
+            "could move the counts by any amount without a public bound; write "
+            "sample_weight=..., max_weight=... with a number that few weights exceed, or leave both out."
+        )
+    if max_weight is None:
+        return None
+    check_number(
+        "max_weight",
+        max_weight,
+        why="counts are sums of weights as fractions of it",
+        instead="write a positive number that few weights exceed, such as 3.0",
+    )
+    return float(max_weight)
 
 
 def groups_of(by, levels, n_records):

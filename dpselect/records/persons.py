@@ -18,7 +18,7 @@ import numpy as np
 from ..accounting.privacy_loss import Adjacency
 from ..exceptions import CertificateError
 from ..noise.grid import LARGEST_PLACE
-from ..rows import align, as_lazy, block_sum, n_rows
+from ..rows import align, as_lazy, block_map, block_sum, n_rows
 from ..utils.validation import unquoted
 
 # weights are multiples of this, so those of one person's rows add up to at most 1 exactly
@@ -86,10 +86,11 @@ def person_weights(records):
     return () if records.persons is None else (records.persons.weight,)
 
 
-def cell_counts(index, size, X, persons, step=1.0, aligned=()):
+def cell_counts(index, size, X, persons, step=1.0, aligned=(), weight=None):
     """Return the exact number of records in each of `size` cells, in one pass.
 
-    A person adds at most 1 for each column of cells, shared among the cells of their rows.
+    A person adds at most 1 for each column of cells, shared among the cells of their rows; a record
+    with a weight adds that.
 
     Parameters
     ----------
@@ -102,20 +103,25 @@ def cell_counts(index, size, X, persons, step=1.0, aligned=()):
         Of the grid of the noise that will be added: a power of two, which counts of persons are
         multiples of.
     aligned : tuple of arrays of shape (n, ...)
+    weight : array of shape (n,), or None
+        In [0, 1], what each row counts for.
     """
-    if persons is None:
+    if persons is None and weight is None:
         (counts,) = block_sum(
             lambda *blocks: (np.bincount(index(*blocks).ravel(), minlength=size),), X, *aligned
         )
         return counts
-    unit = _unit(step, persons.n)
+    unit = _unit(step, n_rows(X) if persons is None else persons.n)
+    if persons is not None:
+        # a product with a number in [0, 1] is rounded to no more than the other factor
+        weight = persons.weight if weight is None else block_map(np.multiply, persons.weight, weight)
 
     def count(block, weight, *others):
         cells = index(block, *others).reshape(len(weight), -1)
         parts = np.broadcast_to(np.floor(weight / unit)[:, None], cells.shape)
         return (np.bincount(cells.ravel(), parts.ravel(), size).astype(np.int64),)
 
-    (counts,) = block_sum(count, X, persons.weight, *aligned)
+    (counts,) = block_sum(count, X, weight, *aligned)
     return counts * unit
 
 

@@ -18,6 +18,7 @@ from ..config import warn_caller
 from ..exceptions import PrivacyLeakWarning
 from ..rows import (
     align,
+    block_map,
     block_sum,
     by_columns,
     checked_rows,
@@ -279,6 +280,12 @@ def check_weights(weight, X):
                 "(n_samples,)."
             )
     return on_labels(_as_weights, weight)
+
+
+def fractions_of_largest(weight, X, largest):
+    """Return the weights of rows, clipped to `largest`, as fractions of it: shape (n,), in [0, 1]."""
+    # the quotient of a number and one that is no less is rounded to at most 1
+    return block_map(lambda w: np.minimum(w, largest) / largest, check_weights(weight, X))
 
 
 def _as_weights(weight):

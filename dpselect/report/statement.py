@@ -552,6 +552,8 @@ def _accounts(model):
 
 def _quality(model, evaluation, loss, apart):
     own, blocks, at = evaluation.privacy_, [], {}
+    most = evaluation.max_weight
+    weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
     if isinstance(model, CalibratedModel) and not apart:
         at = {} if model.threshold is None else {"threshold": model.threshold}
         blocks.append(
@@ -564,7 +566,7 @@ def _quality(model, evaluation, loss, apart):
     positive = f" Positive is {evaluation.classes[1]}." if "recall" in evaluation.metrics else ""
     blocks += [
         (
-            f"Measured on {evaluation.n_records:,} {_unit(own)}s. What was released are "
+            f"Measured on {evaluation.n_records:,} {_unit(own)}s{weighted}. What was released are "
             f"{evaluation.counts_.size} noisy counts, from which all figures are computed. Intervals of "
             f"95 % cover sampling and noise.{positive}"
         ),

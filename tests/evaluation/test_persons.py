@@ -98,7 +98,7 @@ def test_noise_is_that_of_persons():
     plan = EvaluationPlan(cells_of(MODELS["two"]), 0.7, random_state=1, persons=True)
     noise = plan.standard_noise(50_000)
     assert (noise % plan.step == 0).all() and (noise % 1 != 0).any()
-    assert noise.var() == pytest.approx(noise_variance(0.7, persons=True), rel=0.1)
+    assert noise.var() == pytest.approx(noise_variance(0.7, fractions=True), rel=0.1)
     # the mean size of Laplace noise of scale 2 / epsilon
     assert np.abs(noise).mean() == pytest.approx(2 / 0.7, rel=0.05)
     found = evaluated("two", epsilon=0.7, groups=IDS)

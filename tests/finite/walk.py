@@ -233,9 +233,12 @@ ENTRIES = {
     "holdout": Entry("Thresholdout", held_out, None, ("array", "csr", "pandas")),
     "evaluate, labels": Entry(
         "evaluate",
-        lambda rows, y, weight: dpselect.evaluate(CLASSIFIER, rows, y, epsilon=1.0),
+        lambda rows, y, weight: dpselect.evaluate(
+            CLASSIFIER, rows, y, epsilon=1.0, sample_weight=weight, max_weight=2.0
+        ),
         LABELS,
         ALL,
+        True,
     ),
     "evaluate, targets": Entry(
         "evaluate",

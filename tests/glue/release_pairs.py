@@ -179,8 +179,9 @@ def release(row, model, records, container=None, ledger=None, state=None):
         return coef_interval(model, X, y, **given)
     if row["levels"] > 1:
         given |= {"by": records.by, "levels": range(row["levels"])}
-    if records.groups is not None:
-        given["groups"] = records.groups
+    given |= records.params()
+    if records.weight is not None:
+        given["max_weight"] = 2.0
     if row["kind"] in ("huber", "ridge", "poisson"):
         given["target_range"] = target_range(model)
     several = row["release"] in CALIBRATED and len(LABELS[row["labels"]]) > 2

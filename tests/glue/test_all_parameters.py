@@ -141,6 +141,8 @@ AXES_OF = {
         "by": "levels",
         "levels": "levels",
         "groups": "groups",
+        "sample_weight": "sample_weight",
+        "max_weight": "sample_weight",
         "ledger": "ledger",
         "random_state": "state",
     },
