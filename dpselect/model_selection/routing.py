@@ -5,6 +5,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ..base.capabilities import TakesGroups, TakesWeights, require
+from ..preprocessing.tabular import TabularPipeline
 from ..records.persons import check_weighs_persons
 from ..utils.validation import refuse_fit_params
 from .private_steps import check_groups_are_taken as check_steps_take_groups
@@ -13,8 +14,8 @@ from .private_steps import check_groups_are_taken as check_steps_take_groups
 def take_weights(search, params):
     """Return the `sample_weight` among what `fit` of a search was given, or None; refuse all else.
 
-    It goes by the name of the model, ``step__sample_weight`` for a Pipeline; with metadata routing by
-    what the model has requested.
+    It goes by the name of the model, ``step__sample_weight`` for a Pipeline, or its own for a
+    TabularPipeline; with metadata routing by what the model has requested.
     """
     estimator, name = search.estimator, "sample_weight"
     if get_config()["enable_metadata_routing"] and params:
@@ -22,6 +23,8 @@ def take_weights(search, params):
     elif isinstance(estimator, Pipeline):
         name = f"{estimator.steps[-1][0]}__sample_weight"
     params = dict(params)
+    if isinstance(estimator, TabularPipeline) and name not in params and "sample_weight" in params:
+        name = "sample_weight"
     weight = params.pop(name, None)
     instead = f"write {name}=..." if "sample_weight" in params else "leave it out"
     if any(name.endswith("__groups") for name in params):

@@ -149,7 +149,9 @@ class TabularPipeline(Pipeline):
         y : array-like of shape (n_samples,), default=None
         **params : dict
             `groups`, the id of the person whose row it is, of shape (n_samples,): the model then
-            protects all rows of a person. All else as for :meth:`sklearn.pipeline.Pipeline.fit`.
+            protects all rows of a person. `sample_weight`, how often each record counts, of shape
+            (n_samples,), of a model with a `max_sample_weight`. All else as for
+            :meth:`sklearn.pipeline.Pipeline.fit`.
 
         Returns
         -------
@@ -189,16 +191,20 @@ class TabularPipeline(Pipeline):
         return rows if plain else X
 
     def _by_step(self, params):
-        """Return the fit parameters, with `groups` under its name in a Pipeline."""
-        groups, name = params.get("groups"), f"{self.steps[-1][0]}__groups"
-        if get_config()["enable_metadata_routing"] or "groups" not in params:
+        """Return the fit parameters, with those of the model under their names in a Pipeline."""
+        if get_config()["enable_metadata_routing"]:
             return params
-        if name in params:
-            raise TypeError(
-                f"fit got groups and {name}, so whose rows are whose is not known; write groups alone."
-            )
-        params = {key: value for key, value in params.items() if key != "groups"}
-        return params if groups is None else params | {name: groups}
+        params = dict(params)
+        for given in {"groups", "sample_weight"} & params.keys():
+            value, name = params.pop(given), f"{self.steps[-1][0]}__{given}"
+            if name in params:
+                raise TypeError(
+                    f"fit got {given} and {name}, so it is not known which of them counts; write "
+                    f"{given} alone."
+                )
+            if value is not None:
+                params[name] = value
+        return params
 
     def _groups(self, params):
         """Return the ids of persons that are passed to the model, or None."""

@@ -162,7 +162,11 @@ def test_tables_and_chunks():
     model = tabular_pipeline({"a": (-0.5, 0.5), "b": (-0.5, 0.5), "c": (-0.5, 0.5)}, MODEL)
     grid = {"encoder__expansion": ["linear", 2]}
     table = StabilityGridSearchCV(model, grid, epsilon=5.0, random_state=root_stream(0))
-    assert table.fit(X, Y, model__sample_weight=WEIGHT).privacy_.epsilon == 5.0
+    by_step = table.fit(X, Y, model__sample_weight=WEIGHT).best_estimator_[-1].coef_
+    assert np.array_equal(table.fit(X, Y, sample_weight=WEIGHT).best_estimator_[-1].coef_, by_step)
+    assert table.privacy_.epsilon == 5.0
+    with pytest.raises(TypeError, match="model__sample_weight"):
+        table.fit(X, Y, sample_weight=WEIGHT, model__sample_weight=WEIGHT)
     thirds = np.split(np.arange(N), 3)
 
     def chunks(values, width):

@@ -113,6 +113,25 @@ def test_groups_reach_the_model(table):
         tabular_pipeline(SCHEMA, model).fit(X, y, groups=ids, model__groups=ids)
 
 
+def test_weights_reach_the_model(table):
+    X, y = table
+    weight = 1.0 + y
+    model = DPLogisticRegression(float("inf"), classes=[0, 1], alpha=0.1, max_sample_weight=2.0)
+    by_step, fitted, plain = (
+        tabular_pipeline(SCHEMA, model).fit(X, y, **given)["model"].coef_
+        for given in (
+            {"model__sample_weight": weight},
+            {"sample_weight": weight},
+            {"sample_weight": None},
+        )
+    )
+    assert np.array_equal(fitted, by_step) and not np.allclose(fitted, plain)
+    with pytest.raises(TypeError, match="sample_weight and model__sample_weight"):
+        tabular_pipeline(SCHEMA, model).fit(X, y, sample_weight=weight, model__sample_weight=weight)
+    with pytest.raises(TypeError, match="sample_weight"):  # of a model that takes none
+        tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1))).fit(X, y, sample_weight=weight)
+
+
 def test_a_schema_that_says_nothing_is_refused_where_it_is_written():
     with pytest.raises(ValueError, match="'letter'.*HashingVectorizer"):
         tabular_pipeline({**SCHEMA, "letter": "text"}, DPLogisticRegression(classes=[0, 1]))
