@@ -81,10 +81,13 @@ class Cells:
                 "every column, or write one pair of bounds and one width for all."
             )
 
-    def counts(self, records, step=1.0):
-        """Return the number of records in each cell, shape (n_cells,), for noise on a grid of `step`."""
+    def counts(self, records, step=1.0, weight=None):
+        """Return the number of records in each cell, shape (n_cells,), for noise on a grid of `step`.
+
+        With weights in [0, 1], each counts for its own.
+        """
         self.check_columns(records.X.shape[1])
-        return cell_counts(self.index, self.size, records.X, records.persons, step)
+        return cell_counts(self.index, self.size, records.X, records.persons, step, weight=weight)
 
     def density(self, masses):
         """Return the released attributes for probabilities of the cells, as a dict."""

@@ -4,7 +4,8 @@ Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the do
 has statement and proof, and what differs from theirs.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,16 @@ from ..ledger import PrivacyLedger
 from ..noise import release
 from ..noise.generators import RandomState
 from ..records.public_shape import PublicShape
-from ..records.records import numeric_rows
+from ..records.records import (
+    Weighted,
+    check_weights,
+    fractions_of_largest,
+    numeric_rows,
+    split_weights,
+)
 from ..rows import block_map, block_sum
 from ..utils.type_aliases import FloatArray, MatrixLike
-from ..utils.validation import check_number, imported_pandas, one_of
+from ..utils.validation import check_number, imported_pandas, one_of, size, unless
 from .accuracy import HistogramAccuracy
 from .cells import Cells, cell_masses, tiling
 from .count_noise import HistogramNoise
@@ -56,6 +63,10 @@ class DPHistogramDensity(PrivateDensity):
         the last bits tell nothing. Discrete Laplace noise is made of integers, and its variance is
         smaller, by 2 % with epsilon 1 and 17 % with 3. With either, what is released are shares; times
         the number of records and rounded, they are whole numbers.
+    max_sample_weight : float, default=None
+        To which the weights of records are clipped, if `fit` is given a `sample_weight`, which None
+        lets it refuse. The noise is as large as that of so many records of weight 1. Searches take no
+        weights of a density.
     ledger : PrivacyLedger, default=None
         Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
         BudgetExceededError is raised before any data is touched.
@@ -105,7 +116,16 @@ class DPHistogramDensity(PrivateDensity):
     reads_once = True
     # an evaluation counts records by the densities of these cells
     has_cells = True
-    parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
+    parameter_checks = {
+        "noise": one_of("laplace", "discrete_laplace", why="only these have a proof"),
+        "max_sample_weight": unless(
+            None,
+            size(
+                why="counts are sums of weights as fractions of it",
+                instead="write a positive number that few weights exceed, or None to refuse weights",
+            ),
+        ),
+    }
     takes_groups = True
     split_scores = staticmethod(density_split_scores)
 
@@ -116,6 +136,7 @@ class DPHistogramDensity(PrivateDensity):
         bin_width: npt.ArrayLike = 0.1,
         bounds: npt.ArrayLike | None = None,
         noise: Literal["laplace", "discrete_laplace"] = "laplace",
+        max_sample_weight: float | None = None,
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -123,12 +144,74 @@ class DPHistogramDensity(PrivateDensity):
         self.bin_width = bin_width
         self.bounds = bounds
         self.noise = noise
+        self.max_sample_weight = max_sample_weight
         self.ledger = ledger
         self.random_state = random_state
 
     def _check_parameters(self):
         super()._check_parameters()
         tiling(self.bounds, self.bin_width)
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: Any = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Count the records, and release the histogram.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each record counts, 0 or more; clipped to `max_sample_weight`. It must follow from
+            the record and from public numbers. None counts each once.
+        groups : array-like of shape (n_samples,), default=None
+            The id of the person whose row it is. Neighbours then differ in all rows of one person, and a
+            person counts as one record, the mean of their rows. None if each row is a person.
+        **fit_params : dict
+            Refused.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger has less left; no record is read.
+        TypeError, ValueError
+            If a parameter is out of range, or X, `sample_weight` or `groups` is malformed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import DPHistogramDensity
+        >>> age, weight = np.array([[25.0], [35.0], [70.0]]), [1.0, 1.0, 2.0]
+        >>> density = DPHistogramDensity(
+        ...     float("inf"), bounds=(0, 100), bin_width=50, max_sample_weight=2
+        ... )
+        >>> density.fit(age, sample_weight=weight).to_frame()["share"].tolist()
+        [0.5, 0.5]
+        """
+        if sample_weight is not None:
+            self._check_takes_weights()
+            y = Weighted(None, sample_weight)
+        return super().fit(X, y, groups=groups, **fit_params)
+
+    def _check_takes_weights(self):
+        if self.max_sample_weight is None:
+            raise ValueError(
+                "sample_weight needs a public bound, and DPHistogramDensity has max_sample_weight=None, "
+                "because one record could move a count by any amount; write max_sample_weight=..., a "
+                "number that few weights exceed, from knowledge of how they are made."
+            )
+        self._refuse_integers("sample_weight puts parts of a record into a cell")
 
     def check_takes_groups(self) -> None:
         """Refuse rows of persons with integer noise, which protects whole records only.
@@ -137,11 +220,18 @@ class DPHistogramDensity(PrivateDensity):
         ------
         ValueError
         """
+        self._refuse_integers("groups put parts of a person into several cells")
+
+    def _refuse_integers(self, why):
         if self.noise == "discrete_laplace":
             raise ValueError(
-                "groups put parts of a person into several cells, and noise='discrete_laplace' hides "
-                "integers; write noise='laplace'."
+                f"{why}, and noise='discrete_laplace' hides integers; write noise='laplace'."
             )
+
+    def _check_records(self, X, y):
+        weight = split_weights(y)[1]
+        records = super()._check_records(X, None)
+        return records if weight is None else replace(records, weight=check_weights(weight, records.X))
 
     def _what(self):
         return f"histogram with {self.noise} noise"
@@ -156,7 +246,10 @@ class DPHistogramDensity(PrivateDensity):
 
     def _release(self, records, calibration, noise):
         cells = calibration.cells
-        counts = cells.counts(records, calibration.step)
+        weight = records.weight
+        if weight is not None:
+            weight = fractions_of_largest(weight, records.X, float(self.max_sample_weight))
+        counts = cells.counts(records, calibration.step, weight)
         noisy = release(counts, noise.ravel(), calibration.step)
         return cells.density(cell_masses(noisy))
 

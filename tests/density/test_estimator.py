@@ -16,7 +16,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.density.cells import cell_masses, number_of_bins
+from dpselect.density.cells import Cells, cell_masses, number_of_bins
 from dpselect.density.count_noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler
@@ -103,6 +103,66 @@ def test_discrete_laplace_noise_has_the_smaller_variance():
     ratio = math.exp(-2.5)
     assert math.isclose(draws.var(), 2 * ratio / (1 - ratio) ** 2, rel_tol=0.1)
     assert draws.var() < 8 / 5.0**2
+
+
+# --- weights
+
+
+def test_weights_count_as_fractions_of_their_bound():
+    X, weight = np.random.default_rng(0).uniform(size=(500, 2)), np.repeat([0.25, 1.0, 9.0, 0.0], 125)
+    model = DPHistogramDensity(INF, bin_width=0.25, bounds=(0, 1), max_sample_weight=2.0)
+    found = model.fit(X, sample_weight=weight).density_
+    expected = np.histogramdd(X, model.bin_edges_, weights=np.minimum(weight, 2), density=True)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert not np.allclose(found, model.fit(X).density_, atol=0.1)
+    ids = np.arange(500) // 5
+    persons = model.fit(X, sample_weight=weight, groups=ids)
+    np.testing.assert_allclose(persons.density_, expected, atol=1e-6)  # all have five rows
+    assert persons.privacy_.adjacency == "replace all rows of one person"
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_a_replaced_record_moves_weighted_counts_by_two(monkeypatch, persons):
+    """The noise is that of counts; the twins forget to clip weights, or add those of a person up."""
+    taken, worst, original = [], [], Cells.counts
+
+    def spy(self, records, step=1.0, weight=None):
+        found = original(self, records, step, weight)
+        twin = np.bincount(self.index(np.asarray(records.X)), records.weight / 2.0, self.size)
+        taken.append((found, twin, step))
+        return found
+
+    monkeypatch.setattr(Cells, "counts", spy)
+    rng = np.random.default_rng(1)
+    model = DPHistogramDensity(1.0, bin_width=0.25, bounds=(0, 1), max_sample_weight=2.0)
+    for _ in range(10):
+        for m in rng.integers(1, 9, 2) if persons else (1, 1):
+            X, weight = np.full((20 + m, 1), 0.1), np.full(20 + m, 1.5)
+            X[20:], weight[20:] = rng.uniform(size=(m, 1)), rng.choice([2.0, 50.0], m)
+            ids = np.append(np.arange(20), np.full(m, 30)) if persons else None
+            model.fit(X, sample_weight=weight, groups=ids)
+        (one, one_twin, step), (other, other_twin, _) = taken[-2:]
+        assert (one % step == 0).all()
+        worst.append((abs(one - other).sum(), abs(one_twin - other_twin).sum()))
+    assert 1.5 < np.max(worst, axis=0)[0] <= 2 < 10 < np.max(worst, axis=0)[1]
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({}, "sample_weight needs a public bound"),
+        ({"max_sample_weight": 0.0}, "max_sample_weight"),
+        ({"max_sample_weight": 2.0, "noise": "discrete_laplace"}, "hides integers"),
+    ],
+)
+def test_weights_without_a_proof_are_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        DPHistogramDensity(bounds=(0, 1), **given).fit([[0.5]] * 9, sample_weight=np.ones(9))
+    search = StabilityGridSearchCV(
+        DPHistogramDensity(bounds=(0, 1), max_sample_weight=2.0), {"bin_width": [0.1, 0.5]}
+    )
+    with pytest.raises(CertificateError, match="sample_weight"):
+        search.fit([[0.5]] * 9, sample_weight=np.ones(9))
 
 
 # --- scikit-learn's ways

@@ -189,7 +189,10 @@ ENTRIES = {
     "ridge": Entry("DPRidge", linear(dpselect.DPRidge, False, **RANGE), TARGETS, ALL),
     "density": Entry(
         "DPHistogramDensity",
-        fitted(lambda: dpselect.DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)),
+        fitted(
+            lambda: dpselect.DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, max_sample_weight=2.0)
+        ),
+        weighs=True,
     ),
     "model of another library": Entry(
         "PrivateModel",

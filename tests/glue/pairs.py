@@ -213,6 +213,7 @@ DENSITY_AXES = {
     "bin_width": ["one", "each"],
     "columns": [1, 3],
     **{axis: FIT_AXES[axis] for axis in ("groups", "epsilon", "container", "ledger", "state", "pieces")},
+    "sample_weight": FIT_AXES["sample_weight"],
 }
 
 
@@ -222,9 +223,9 @@ def density_rows(seed=0):
         DENSITY_AXES,
         lambda axis, value, other_axis, other: (
             not (
-                # parts of persons are no integers
+                # parts of persons or of weights are no integers
                 value == "discrete_laplace"
-                and other_axis == "groups"
+                and other_axis in ("groups", "sample_weight")
                 and other != "none"
                 or (axis, other_axis) == ("ledger", "epsilon")
                 and value != "none"
@@ -244,6 +245,7 @@ def density_of(row, **parameters):
     return DPHistogramDensity(
         epsilon=row["epsilon"],
         noise=row["noise"],
+        max_sample_weight=2.0 if row["sample_weight"] == "given" else None,
         bounds=(-4, 6) if row["bounds"] == "one" else [(-4, 6), (-2, 2), (0, 4)][:p],
         bin_width=1.0
         if row["bin_width"] == "one"

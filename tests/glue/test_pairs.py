@@ -661,7 +661,9 @@ DENSITIES = density_rows()
 def test_a_histogram_is_the_documented_function_of_records_and_noise(name):
     row = DENSITIES[name]
     ledger, X = new_ledger(row), integers(N, row["columns"])
-    groups = groups_of(row, N)
+    given = {"groups": groups_of(row, N), "sample_weight": weights_of(row, N)}
+    given = {name: value for name, value in given.items() if value is not None}
+    groups = given.get("groups")
     state = 7 if row["state"] == "integer" else None
     model = density_of(row, random_state=state, ledger=ledger if row["ledger"] == "given" else None)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
@@ -671,13 +673,15 @@ def test_a_histogram_is_the_documented_function_of_records_and_noise(name):
         recorder = Recorder(patch).watch(grid_noise, discrete_laplace)
         recorder.watch_methods(PrivateEstimator, "_noise_sample")
         with ledger if row["ledger"] == "open" else nullcontext():
-            given = {} if groups is None else {"groups": groups}
             model.fit(contained(X, row["container"]), **given)
     low, high = np.broadcast_to(model.bounds, (row["columns"], 2)).T
     widths = np.broadcast_to(model.bin_width, row["columns"])
     place = np.clip(np.floor((np.clip(X, low, high) - low) / widths), 0, (high - low) / widths - 1)
     counts = np.zeros(tuple(((high - low) / widths).astype(int)))
-    np.add.at(counts, tuple(place.astype(int).T), 1.0 if groups is None else reference.shares_of(groups))
+    parts = 1.0 if groups is None else reference.shares_of(groups)
+    if "sample_weight" in given:
+        parts = parts * np.minimum(given["sample_weight"], model.max_sample_weight) / 2.0
+    np.add.at(counts, tuple(place.astype(int).T), parts)
     (call,) = recorder.of("_noise_sample")
     masses = reference.masses_of(counts + call.result)
     assert model.density_ * widths.prod() == pytest.approx(masses, abs=1e-5)
