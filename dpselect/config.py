@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import CodeType
 
 import numpy as np
 import sklearn
@@ -32,6 +33,8 @@ class _Settings:
 _local = threading.local()
 _of_all_threads: weakref.WeakSet[_Settings] = weakref.WeakSet()
 _lock = lock_that_forks_wait_for()
+# the code of callers, with its lines that have been warned of once
+_warned: weakref.WeakKeyDictionary[CodeType, set[int]] = weakref.WeakKeyDictionary()
 
 
 def _settings():
@@ -197,7 +200,7 @@ def is_called_by(module, code):
     return frame is not None and calls == 1
 
 
-def warn_caller(message, category):
+def warn_caller(message, category, through=(), once=False):
     """Warn, at the line outside of this library that caused it; in strict mode, raise.
 
     Parameters
@@ -206,6 +209,10 @@ def warn_caller(message, category):
         One sentence, without data.
     category : type
         A kind of warning. Other categories than privacy warnings stay warnings in strict mode.
+    through : tuple of str, default=()
+        Packages, with a final dot, whose lines did not cause it either.
+    once : bool, default=False
+        Whether to warn only once of a line, whatever the filters of warnings are.
 
     Raises
     ------
@@ -216,8 +223,13 @@ def warn_caller(message, category):
     if get_config()["strict"] and issubclass(category, (PrivacyLeakWarning, SeededNoiseWarning)):
         raise PrivacyLeakError(message)
     # scikit-learn's callbacks are between frames of this library
-    ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")
+    ours = (__name__.partition(".")[0] + ".", "sklearn.callback.", *through)
     level, frame = 2, inspect.currentframe().f_back
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(ours):
         level, frame = level + 1, frame.f_back
+    if once:
+        lines = _warned.setdefault(frame.f_code, set())
+        if frame.f_lineno in lines:
+            return
+        lines.add(frame.f_lineno)
     warnings.warn(message, category, stacklevel=level)

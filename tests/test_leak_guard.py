@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -246,10 +247,39 @@ def test_bounds_that_were_looked_up_cannot_be_seen(data):
     assert StabilityGridSearchCV(pipeline, {}).fit(X, y).privacy_.epsilon == 1.0
 
 
-def test_searches_of_scikit_learn_cannot_be_seen(data):
-    search = says_nothing(lambda: GridSearchCV(clone(MODEL), GRID, cv=2).fit(*data))
-    assert search.best_estimator_.privacy_.epsilon == 1.0  # of one fit
-    says_nothing(lambda: cross_val_score(clone(MODEL), *data, cv=2))
+COMPARED = {
+    "GridSearchCV": lambda data, model: GridSearchCV(model, GRID, cv=2).fit(*data),
+    "of a Pipeline": lambda data, model: GridSearchCV(
+        make_pipeline(BoundedScaler((-1, 1)), model), {}, cv=2
+    ).fit(*data),
+    "in threads": lambda data, model: cross_val_score(model, *data, cv=2, n_jobs=2),
+    "cross_val_score": lambda data, model: cross_val_score(model, *data, cv=2),
+    "of a search": lambda data, model: cross_val_score(
+        StabilityGridSearchCV(model, GRID, epsilon=model.epsilon, cv=2), *data, cv=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_searches_of_scikit_learn_are_warned_of_once(name, data):
+    with warnings.catch_warnings(record=True) as caught, parallel_config("threading"):
+        warnings.simplefilter("always")
+        COMPARED[name](data, clone(MODEL))
+    said = [w for w in caught if "k fits lose k times" in str(w.message)]
+    assert len(said) == 1 and said[0].category is PrivacyLeakWarning
+    # at the line that searches, not at one of scikit-learn
+    assert said[0].filename == __file__ or name == "in threads"
+    says_nothing(lambda: COMPARED[name](data, clone(MODEL).set_params(epsilon=float("inf"))))
+    with pytest.raises(ValueError, match="k fits lose k times"), config_context(strict=True):
+        warnings.simplefilter("ignore")
+        COMPARED[name](data, clone(MODEL))
+
+
+def test_other_fits_are_no_search_of_scikit_learn(data):
+    says_nothing(
+        lambda: StabilityGridSearchCV(clone(MODEL), GRID, cv=2, strategy="data_split").fit(*data)
+    )
+    says_nothing(lambda: [clone(MODEL).fit(*data) for _ in range(3)])
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def _as_a_release(fit):
         try:
             with restored_origin(self), usual_settings():
                 _warn_if_logged(self, fit_as_a_release.__code__)
+                _warn_if_compared(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
             # the release has been paid for, so its attributes are kept
@@ -691,6 +692,20 @@ def _warn_if_logged(estimator, fit):
             "the privacy loss does not cover; switch it off by mlflow.sklearn.autolog(disable=True), "
             'and log what was released (the page "Hand over a model").',
             PrivacyLeakWarning,
+        )
+
+
+def _warn_if_compared(estimator, fit):
+    """Warn once if scikit-learn's search or cross-validation fits the model, to show exact scores."""
+    if _is_private(estimator) and is_called_by("sklearn.model_selection", fit):
+        warn_caller(
+            f"A search or cross-validation of scikit-learn fits {type(estimator).__name__} once for "
+            "each candidate and split: k fits lose k times its epsilon together, of which each model "
+            "states its own, and the exact scores are not covered at all; use StabilityGridSearchCV, or "
+            "evaluate for the figures of one model.",
+            PrivacyLeakWarning,
+            through=("sklearn.", "joblib."),
+            once=True,
         )
 
 

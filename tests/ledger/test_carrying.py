@@ -683,7 +683,7 @@ def test_a_ledger_that_is_not_there_is_missed(data, ledger):
 def test_strict_mode_reaches_each_backend(backend, data):
     X, y = data
     with dpselect.config_context(strict=True):
-        with pytest.raises(PrivacyLeakError, match="learns the set of labels"):
+        with pytest.raises(PrivacyLeakError, match="k fits lose k times"):
             fit_on_folds(DPLogisticRegression(), data)
         with pytest.raises(PrivacyLeakError, match="records that the model was trained on"):
             Parallel(n_jobs=2)(delayed(fit_and_score)(classifier(), X, y) for _ in range(2))
