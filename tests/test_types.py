@@ -9,7 +9,7 @@ import dpselect
 from dpselect import audit, mechanisms, metrics, noise, preprocessing
 from dpselect.accounting import totals as accounting
 from dpselect.ledger.entry import LedgerEntry
-from dpselect.ledger.ledger import Reservation
+from dpselect.ledger.reservation import Reservation
 from dpselect.model_selection.accuracy_first.accuracy_plan import AccuracyPlan
 from dpselect.model_selection.plan import SelectionPlan
 
@@ -146,7 +146,7 @@ def test_the_search_for_public_functions_finds_them():
         "ledger.ledger.PrivacyLedger.from_json",
         "ledger.ledger.PrivacyLedger.budget",
         "ledger.ledger.PrivacyLedger.__enter__",
-        "ledger.ledger.Reservation.commit",
+        "ledger.reservation.Reservation.commit",
         "metrics.margin.MarginScore.__call__",
         "metrics.scores.get_score",
         "noise.grid.grid_step",

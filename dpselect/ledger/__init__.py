@@ -5,8 +5,9 @@ from .budget_file import how_losses_add_up
 from .carrying import CarriesLedgerMixin, restored_origin
 from .entry import LedgerEntry
 from .inner import refuse_inner_ledger, warn_if_uncharged
-from .ledger import PrivacyLedger, Reservation
+from .ledger import PrivacyLedger
 from .on_disk import is_ledger_file
+from .reservation import Reservation
 from .spending import current_ledger, spending, without_spending
 
 __all__ = [

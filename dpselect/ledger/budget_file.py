@@ -2,7 +2,8 @@
 
 SQLite orders the transactions of all processes of a machine, and undoes what a process had not
 finished when it died. Amounts add up as the decimals that they print as, in exact fractions. What
-amounts of a loss count is said by the law of the ledger, which is written when the file is made.
+amounts of a loss count is said by the law of the ledger, which is written when the file is made. A file
+with public parts has a version of its own, which says of each entry what part it is about.
 """
 
 import json
@@ -11,7 +12,6 @@ import os
 import secrets
 import time
 from fractions import Fraction
-from itertools import accumulate
 from pathlib import Path
 
 from ..accounting.filters import from_text, to_text
@@ -19,9 +19,10 @@ from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .access import UNFINISHED, check_is_file, making, no_ledger, reading, writing
 from .amounts import exact, exact_sum, fits, left_of
 from .open_blocks import block
+from .parts import WHOLE, of_part, together
 
 # application id that marks an SQLite file as a ledger
-APPLICATION_ID, VERSION = 0x44505345, 5
+APPLICATION_ID, VERSION, VERSION_WITH_PARTS = 0x44505345, 5, 6
 # relative rounding error of equal amounts
 DUST = Fraction(1, 2**45)
 SCHEMA = """
@@ -34,6 +35,10 @@ CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL,
                       reserved_at REAL NOT NULL, committed_at REAL, statement TEXT NOT NULL,
                       counted REAL NOT NULL, counted_delta REAL NOT NULL);
 CREATE INDEX amounts ON entries (counted, counted_delta);
+"""
+SCHEMA_OF_PARTS = """
+CREATE TABLE parts (place INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+ALTER TABLE entries ADD COLUMN part TEXT NOT NULL DEFAULT '';
 """
 COLUMNS = (
     "id",
@@ -48,6 +53,7 @@ COLUMNS = (
     "reserved_at",
     "committed_at",
     "statement",
+    "part",
 )
 # path -> state of the file when this process last verified its sums
 _seen: dict[str, tuple[str, str, int | None]] = {}
@@ -71,7 +77,7 @@ def snapshot(path):
 
 
 @block
-def new_file(path, epsilon, delta, adjacency, law):
+def new_file(path, epsilon, delta, adjacency, law, parts=()):
     """Create a ledger at `path`, and yield its BudgetFile in the transaction that creates it.
 
     The file gets its name when it is whole, and only if no file has it, before and after the block: any
@@ -90,14 +96,16 @@ def new_file(path, epsilon, delta, adjacency, law):
     try:
         with making(made, path) as connection:
             # not executescript(), which would commit the transaction
-            for statement in filter(str.strip, SCHEMA.split(";")):
+            for statement in filter(str.strip, (SCHEMA + SCHEMA_OF_PARTS * bool(parts)).split(";")):
                 connection.execute(statement)
+            if parts:
+                connection.executemany("INSERT INTO parts (name) VALUES (?)", zip(parts))
             connection.execute(
                 "INSERT INTO budget VALUES (?, ?, ?, ?, '0', '0')",
                 (str(exact(epsilon)), str(exact(delta)), str(adjacency), to_text(law)),
             )
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA user_version = {VERSION_WITH_PARTS if parts else VERSION}")
             yield BudgetFile(connection, path)
             connection.execute("COMMIT")
             # so that readers and a writer do not block each other; it is a lasting property of the file
@@ -141,9 +149,18 @@ class BudgetFile:
         return law
 
     @property
-    def spent(self):
-        """(Fraction, Fraction) : The amounts that count, reservations included."""
+    def parts(self):
+        """tuple of str : Names of the public parts; empty if there are none."""
+        if self._row("PRAGMA user_version")[0] != VERSION_WITH_PARTS:
+            return ()
+        found = self._connection.execute("SELECT name FROM parts ORDER BY place").fetchall()
+        return tuple(name for (name,) in found)
+
+    def spent(self, part=WHOLE):
+        """Return the amounts that count for a part, or all records, reservations included: fractions."""
         self.check_sums()
+        if part != WHOLE:
+            return of_part(self._sums(), part)
         return self._amounts("SELECT spent, spent_delta FROM budget")
 
     def check_sums(self):
@@ -151,7 +168,7 @@ class BudgetFile:
         state = self._state()
         if _seen.get(self.path) != state:
             spent, law = self._amounts("SELECT spent, spent_delta FROM budget"), self.law
-            if spent != self._sums():
+            if spent != together(self._sums()):
                 raise self._was_changed("what it states to be spent is not the sum of its entries")
             last = self._row("SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'entries')")[0]
             if state[-1] != last:
@@ -164,9 +181,21 @@ class BudgetFile:
         return self._row("SELECT spent, spent_delta, (SELECT max(id) FROM entries) FROM budget")
 
     def _sums(self):
+        """Return the sums of the amounts of each part, and of what is about all records."""
+        parts = self.parts
+        if not parts:
+            return {WHOLE: self._sum_of("")}
+        part_of = "SELECT DISTINCT part FROM entries"
+        if not {WHOLE, *parts}.issuperset(part for (part,) in self._connection.execute(part_of)):
+            raise self._was_changed("an entry is about a part that it does not have")
+        return {part: self._sum_of("WHERE part = ?", part) for part in (WHOLE, *parts)}
+
+    def _sum_of(self, which, *values):
         # amounts repeat, so let SQLite group them, from the index alone
         found = self._connection.execute(
-            "SELECT counted, counted_delta, count(*) FROM entries GROUP BY counted, counted_delta"
+            f"SELECT counted, counted_delta, count(*) FROM entries {which}"
+            " GROUP BY counted, counted_delta",
+            values,
         ).fetchall()
         if not all(
             isinstance(amount, (int, float)) and 0 <= amount < math.inf
@@ -189,26 +218,25 @@ class BudgetFile:
             "was spent; take a copy from before."
         )
 
-    def affords(self, loss):
-        """Return whether a loss fits into the remaining budget."""
+    def affords(self, loss, part=WHOLE):
+        """Return whether a loss about a part, or all records, fits into the remaining budget."""
         if loss.epsilon == math.inf:
             return False
         law = self.law
         return all(
             fits(spent + exact(more), exact(total))
-            for spent, more, total in zip(self.spent, law.amounts(loss), law.limits)
+            for spent, more, total in zip(self.spent(part), law.amounts(loss), law.limits)
         )
 
-    @property
-    def left(self):
-        """(float, float) : The epsilon and the delta that can be reserved, rounded down."""
+    def left(self, part=WHOLE):
+        """Return the epsilon and the delta that can be reserved for a part, rounded down: floats."""
         law = self.law
-        return law.reservable(tuple(map(left_of, map(exact, law.limits), self.spent)))
+        return law.reservable(tuple(map(left_of, map(exact, law.limits), self.spent(part))))
 
-    def enter(self, label, user, loss, committed):
+    def enter(self, label, user, loss, committed, part=WHOLE):
         """Add an entry, reserved or committed at once, and return its id and token."""
         token, now, counted = secrets.token_hex(16), time.time(), self.law.amounts(loss)
-        spent = self.spent
+        spent = self.spent()
         came_out = (*_committed(loss), now) if committed else (None,) * 5
         row = self._connection.execute(
             "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
@@ -226,6 +254,8 @@ class BudgetFile:
                 *came_out,
             ),
         ).lastrowid
+        if part != WHOLE:
+            self._connection.execute("UPDATE entries SET part = ? WHERE id = ?", (part, row))
         self._add(spent, counted)
         return row, token
 
@@ -250,7 +280,7 @@ class BudgetFile:
         law, came_out = self.law, counted
         if loss.kind == KINDS[0] or law.counts_outcomes:
             came_out = law.amounts(loss)
-        spent, more = self.spent, [exact(new) - exact(old) for new, old in zip(came_out, counted)]
+        spent, more = self.spent(), [exact(new) - exact(old) for new, old in zip(came_out, counted)]
         # parts of a very large loss may round up, by less than the tolerance of amounts
         over = any(each > DUST * exact(old) for each, old in zip(more, counted))
         if loss.epsilon > epsilon or loss.delta > delta or over:
@@ -273,12 +303,12 @@ class BudgetFile:
     def copy(self, entry):
         """Add an entry of another file unchanged, given by its values in COLUMNS."""
         values = dict(zip(COLUMNS, entry))
-        spent, counted = self.spent, self.law.amounts(counted_loss(values, self.law))
-        marks = ", ".join("?" * (len(COLUMNS) + 3))
+        spent, counted = self.spent(), self.law.amounts(counted_loss(values, self.law))
+        names = COLUMNS if self.parts else COLUMNS[:-1]
+        marks = ", ".join("?" * (len(names) + 3))
         self._connection.execute(
-            f"INSERT INTO entries (token, counted, counted_delta, {', '.join(COLUMNS)})"
-            f" VALUES ({marks})",
-            (secrets.token_hex(16), *counted, *entry),
+            f"INSERT INTO entries (token, counted, counted_delta, {', '.join(names)}) VALUES ({marks})",
+            (secrets.token_hex(16), *counted, *entry[: len(names)]),
         )
         self._add(spent, counted)
 
@@ -292,9 +322,8 @@ class BudgetFile:
     @property
     def entries(self):
         """list of tuple : All entries in order, by COLUMNS."""
-        return self._connection.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM entries ORDER BY id"
-        ).fetchall()
+        names = COLUMNS if self.parts else (*COLUMNS[:-1], "''")
+        return self._connection.execute(f"SELECT {', '.join(names)} FROM entries ORDER BY id").fetchall()
 
     @property
     def statements(self):
@@ -304,10 +333,10 @@ class BudgetFile:
 
     def _add(self, spent, more):
         """Update the sums for a new or changed entry."""
-        self._connection.execute(
-            "UPDATE budget SET spent = ?, spent_delta = ?",
-            tuple(str(old + exact(new)) for old, new in zip(spent, more)),
-        )
+        spent = [old + exact(new) for old, new in zip(spent, more)]
+        if self.parts:  # an entry about a part changes the larger sum, or not
+            spent = together(self._sums())
+        self._connection.execute("UPDATE budget SET spent = ?, spent_delta = ?", list(map(str, spent)))
         _seen[self.path] = self._state()  # after a rollback the state differs, and is verified again
 
     def _row(self, query):
@@ -317,9 +346,12 @@ class BudgetFile:
 def how_losses_add_up(ledger):
     """Return the meaning of the amounts of a ledger, and the epsilon spent after each entry."""
     with snapshot(ledger.path) as file:
-        law, counted = file.law, file.counted
-    so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
-    return law.explained, [law.guarantee(spent)[0] for spent in so_far]
+        law, counted, parts = file.law, file.counted, [row[-1] for row in file.entries]
+    so_far, sums = [], {part: (0.0, 0.0) for part in (WHOLE, *parts)}
+    for part, amounts in zip(parts, counted):
+        sums[part] = tuple(map(sum, zip(sums[part], amounts)))
+        so_far.append(law.guarantee(of_part(sums, ledger.part_name))[0])
+    return law.explained, so_far
 
 
 def counted_loss(values, law):
@@ -377,8 +409,8 @@ def _check_form(connection, path):
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise no_ledger(path)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
+    if version not in (VERSION, VERSION_WITH_PARTS):
         raise ValueError(
             f"The ledger at {path} has version {version}, and this dpselect counts in version "
-            f"{VERSION} only; use the dpselect that wrote it."
+            f"{VERSION} and, with parts, {VERSION_WITH_PARTS} only; use the dpselect that wrote it."
         )

@@ -43,6 +43,8 @@ class LedgerEntry:
     statement : PrivacyLoss
         What holds for all outcomes: what was committed, with its parts and events; or, of an entry
         that was committed ex-post or not at all, what was reserved.
+    part : str, default=""
+        The public part of the records that it is about; empty if it may be about all.
     """
 
     id: int
@@ -57,6 +59,7 @@ class LedgerEntry:
     reserved_at: datetime
     committed_at: datetime | None
     statement: PrivacyLoss
+    part: str = ""
 
     @classmethod
     def of(cls, row: Iterable[Any]) -> Self:
@@ -81,6 +84,8 @@ class LedgerEntry:
         }[self.kind]
         if self.seeded:
             notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
+        if self.part:
+            notes = [f"about {self.part!r} only", *notes]
         return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
 
 

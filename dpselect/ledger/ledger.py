@@ -5,8 +5,9 @@ between. So a loss is *reserved* before any noise is drawn, and *committed* when
 made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
 from pathlib import Path
 from typing import Literal, Self
 
@@ -23,6 +24,8 @@ from .budget_file import new_file, snapshot, transaction
 from .entry import LedgerEntry, unlabelled_losses
 from .export import read_json, write_json
 from .open_blocks import Exit, entered
+from .parts import WHOLE, check_parts
+from .reservation import Reservation
 from .spending import Opening
 
 
@@ -56,6 +59,9 @@ class PrivacyLedger:
         Of a ledger for persons: your word that nobody has more rows, and that how many everyone has is
         public. Losses about records are then counted so many times, as
         :meth:`PrivacyLoss.for_persons` says, and not refused.
+    parts : sequence of str, default=None
+        Names of public parts of the data set, for :meth:`part`; None is no parts, or those of the file.
+        Other than None only if `epsilon` is given.
     label : str, default=""
         What the releases are for, such as ``"readmission model, March"``; it stands before the label
         of each entry that is made by this object. Public.
@@ -105,6 +111,9 @@ class PrivacyLedger:
     >>> folder.cleanup()
     """
 
+    # the part that its releases are about, or all
+    part_name = WHOLE
+
     def __init__(
         self,
         path: PathLike,
@@ -114,6 +123,7 @@ class PrivacyLedger:
         adjacency: Adjacency | str | None = None,
         composition: Literal["sum", "renyi"] | None = None,
         rows_per_person: int | None = None,
+        parts: Sequence[str] | None = None,
         label: str = "",
         user: str | None = None,
     ) -> None:
@@ -154,8 +164,8 @@ class PrivacyLedger:
                 f'composition="renyi" was given with delta={delta!r}, and a divergence says nothing '
                 'without a delta; write for instance delta=1e-6, or composition="sum".'
             )
-        law = law_of(composition, epsilon, delta)
-        with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency, law):
+        law, names = law_of(composition, epsilon, delta), check_parts(parts)
+        with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency, law, names):
             return
         with snapshot(self.path) as file:
             given = exact(epsilon), exact(delta), adjacency, composition
@@ -167,7 +177,61 @@ class PrivacyLedger:
                     f"{file.adjacency}, {file.law.name}), and a budget that can change protects nobody; "
                     "leave them out."
                 )
+            if parts is not None and file.parts != names:
+                raise ValueError(
+                    f"parts={list(names)!r} are not those of the ledger at {self.path}, "
+                    f"{list(file.parts)!r}, and a record could be in two of them; leave parts out."
+                )
             file.check_sums()
+
+    def part(self, name: str) -> Self:
+        """Return the ledger for releases about one public part of the records.
+
+        Of releases about different parts only the larger sum counts, as no record is in two of them.
+
+        Parameters
+        ----------
+        name : str
+            One of `parts`. Which records are in it must follow from public numbers, such as their
+            position in the table, and never from their values: a replaced record stays in its part. With
+            persons, all rows of one are in one part.
+
+        Returns
+        -------
+        PrivacyLedger
+            Of the same file. Fits in other processes know the path alone, unless it is their parameter
+            `ledger`: they count for all records, which is safe and costs more.
+
+        Raises
+        ------
+        ValueError
+            If the ledger was not made with this part, or is that of a part already.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from dpselect import PrivacyLedger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "patients.ledger")
+        >>> ledger = PrivacyLedger(path, epsilon=1.0, parts=["first half", "second half"])
+        >>> ledger.part("first half").spend(0.75, label="a model")
+        >>> ledger.part("second half").spend(0.5, label="its intervals")
+        >>> ledger.spent(), ledger.part("second half").remaining()
+        ((0.75, 0.0), (0.5, 0.0))
+        >>> folder.cleanup()
+        """
+        with snapshot(self.path) as file:
+            names = file.parts
+        if self.part_name != WHOLE or name not in names:
+            known = f"has the parts {list(names)!r}" if names else "has no parts"
+            raise ValueError(
+                f"{name!r} is no part of {self!r}, and the ledger {known}, so it is not known which "
+                "records it is about; name one of the parts with which a ledger was made, as in "
+                'PrivacyLedger(path, epsilon=1.0, parts=["first half", "second half"]).'
+            )
+        part = copy(self)
+        part.part_name = name
+        return part
 
     def reserve(
         self,
@@ -176,7 +240,7 @@ class PrivacyLedger:
         label: str = "release",
         *,
         adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
-    ) -> "Reservation":
+    ) -> Reservation:
         """Reserve a loss, before noise is drawn.
 
         Parameters
@@ -246,15 +310,15 @@ class PrivacyLedger:
         check_text("label", loss.label)
         with transaction(self.path) as file:
             loss = in_unit(loss, file, self.rows_per_person)
-            if not file.affords(loss):
-                left = file.left
+            if not file.affords(loss, self.part_name):
+                left = file.left(self.part_name)
                 raise BudgetExceededError(
                     f"{loss.label!r} needs epsilon={loss.epsilon:.6g} and delta={loss.delta:.6g}, and "
                     f"the ledger at {self.path} has epsilon={left[0]:.6g} and delta={left[1]:.6g} "
                     "left; ask for less, or for other records."
                 )
             label = f"{self.label}: {loss.label}" if self.label else loss.label
-            return file.enter(label, self.user or account(), loss, committed)
+            return file.enter(label, self.user or account(), loss, committed, self.part_name)
 
     def remaining(self) -> tuple[float, float]:
         """Return the remaining budget.
@@ -265,7 +329,7 @@ class PrivacyLedger:
             They can be reserved together.
         """
         with snapshot(self.path) as file:
-            return file.left
+            return file.left(self.part_name)
 
     def spent(self) -> tuple[float, float]:
         """Return the spent budget; uncommitted reservations count in full.
@@ -277,7 +341,7 @@ class PrivacyLedger:
             first release costs most, and it is not what `remaining` lacks of the budget.
         """
         with snapshot(self.path) as file:
-            return _guarantee(file)
+            return _guarantee(file, self.part_name)
 
     def total(self, delta: float) -> float:
         """Return the total epsilon of all releases at a delta: at most their sum.
@@ -313,9 +377,14 @@ class PrivacyLedger:
         5.22
         """
         with snapshot(self.path) as file:
-            statements = file.statements
-        # labels do not affect a total, and most losses are equal without them
-        return composed_epsilon(unlabelled_losses(statements), delta, accountant="concentrated")
+            statements, parts = file.statements, file.parts
+            parts_of = [row[-1] for row in file.entries] if parts else [WHOLE] * len(statements)
+        totals = []
+        for part in parts if self.part_name == WHOLE and parts else (self.part_name,):
+            about = [text for text, of in zip(statements, parts_of) if of in (WHOLE, part)]
+            # labels do not affect a total, and most losses are equal without them
+            totals.append(composed_epsilon(unlabelled_losses(about), delta, accountant="concentrated"))
+        return max(totals)
 
     @property
     def budget(self) -> tuple[float, float]:
@@ -329,6 +398,12 @@ class PrivacyLedger:
         """str : How losses add up, "sum" or "renyi"."""
         with snapshot(self.path) as file:
             return file.law.name
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """tuple of str : Names of the public parts; empty if there are none."""
+        with snapshot(self.path) as file:
+            return file.parts
 
     @property
     def adjacency(self) -> str:
@@ -355,7 +430,7 @@ class PrivacyLedger:
         str
         """
         with snapshot(self.path) as file:
-            contents = file.budget, file.adjacency, file.law, file.entries
+            contents = file.budget, file.adjacency, file.law, file.entries, file.parts
         return write_json(*contents)
 
     @classmethod
@@ -382,8 +457,8 @@ class PrivacyLedger:
             If the text is not from `to_json`, or its entries exceed its budget. No ledger is made.
         """
         path = str(Path(path).absolute())
-        epsilon, delta, adjacency, law, rows = read_json(text)
-        with new_file(path, epsilon, delta, adjacency, law) as file:
+        epsilon, delta, adjacency, law, parts, rows = read_json(text)
+        with new_file(path, epsilon, delta, adjacency, law, parts) as file:
             for row in rows:
                 file.copy(row)
         return cls(path)
@@ -396,11 +471,12 @@ class PrivacyLedger:
 
     def __repr__(self):
         more = "" if self.rows_per_person is None else f", rows_per_person={self.rows_per_person}"
-        return f"PrivacyLedger({self.path!r}{more})"
+        part = "" if self.part_name == WHOLE else f".part({self.part_name!r})"
+        return f"PrivacyLedger({self.path!r}{more}){part}"
 
     def __str__(self):
         with snapshot(self.path) as file:
-            (epsilon, delta), spent = map(float, file.budget), _guarantee(file)
+            (epsilon, delta), spent = map(float, file.budget), _guarantee(file, self.part_name)
             rows, explained = file.entries, file.law.explained
             unit = Adjacency(file.adjacency).unit
         whose = "" if unit == "record" else ", for each person with all rows"
@@ -412,56 +488,15 @@ class PrivacyLedger:
         return "\n".join([*lines, explained] if explained else lines)
 
     def __eq__(self, other):
-        return isinstance(other, PrivacyLedger) and self.path == other.path
+        return isinstance(other, PrivacyLedger) and self._key == other._key
 
     def __hash__(self):
-        return hash(self.path)
+        return hash(self._key)
+
+    @property
+    def _key(self):
+        return self.path, self.part_name
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """A reserved loss, which counts as spent until the loss of the outcome is committed.
-
-    Attributes
-    ----------
-    path : str
-        Of the ledger.
-    id : int
-        Of the entry.
-    token : str
-        Random; only its holder can commit the entry.
-    rows_per_person : int or None
-        As of the ledger.
-    """
-
-    path: str
-    id: int
-    token: str
-    rows_per_person: int | None = None
-
-    def commit(self, loss: PrivacyLoss) -> None:
-        """Replace the reserved loss by that of the outcome.
-
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            Of everything that was released under this reservation; of kind "ex-post" if how much it is
-            follows from what came out.
-
-        Raises
-        ------
-        ValueError
-            If the loss exceeds the reservation or is for another adjacency, or the reservation was
-            committed before or is not in this ledger. The entry then stays as it is.
-        """
-        if not isinstance(loss, PrivacyLoss):
-            raise TypeError(
-                f"loss must be a PrivacyLoss, not a {type(loss).__name__}, because only that says what "
-                "came out; write PrivacyLoss(epsilon, delta)."
-            )
-        with transaction(self.path) as file:
-            file.commit(self.id, self.token, in_unit(loss, file, self.rows_per_person))
-
-
-def _guarantee(file):
-    return file.law.guarantee(tuple(map(float, file.spent)))
+def _guarantee(file, part):
+    return file.law.guarantee(tuple(map(float, file.spent(part))))

@@ -191,7 +191,7 @@ def _opened_elsewhere(path):
     """Return the ledger at a path that other threads have opened, if all with the same settings."""
     with _lock:
         opened = [o.ledger for o in _opened_here() if o.ledger.path == path]
-    said = {(ledger.rows_per_person, ledger.label, ledger.user) for ledger in opened}
+    said = {(ledger.rows_per_person, ledger.label, ledger.user, ledger.part_name) for ledger in opened}
     return opened[0] if len(said) == 1 else None
 
 

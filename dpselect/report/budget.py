@@ -53,7 +53,7 @@ def _released(ledger, about):
             str(entry.id),
             entry.reserved_at.date().isoformat(),
             entry.user,
-            entry.label,
+            f"{entry.label} (about {entry.part!r} only)" if entry.part else entry.label,
             f"{entry.epsilon:.6g}",
             f"{entry.delta:.6g}",
             entry.kind + (", seeded" if entry.seeded else ""),
@@ -99,12 +99,20 @@ def _notes(entries):
             "Ex-post: the loss of the outcome that came out, and not of all outcomes; what was reserved "
             "holds for all of them."
         )
+    if any(entry.part for entry in entries):
+        yield (
+            "Parts: the records were divided by public knowledge, such as their position, and each "
+            "record is in one part, whatever its values are. So a record can be touched by the releases "
+            "about its own part alone, of which only the larger sum counts."
+        )
     if any(entry.seeded for entry in entries):
         yield "Seeded: whoever knows the seed can remove the noise, so that nothing is protected."
 
 
 def _left(ledger):
     amounts = (("Budget", ledger.budget), ("Spent", ledger.spent()), ("Left", ledger.remaining()))
+    parts = ledger.parts if ledger.part_name == "" else ()
+    amounts += tuple((f"Left for {name!r}", ledger.part(name).remaining()) for name in parts)
     rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
     return (Table(("", "epsilon", "delta"), rows), *filter(None, [how_losses_add_up(ledger)[0]]))
 

@@ -413,9 +413,9 @@ def test_a_ledger_that_is_gone_is_no_new_one(ledger, path):
 
 def test_a_file_of_a_later_version_is_not_guessed_at(ledger, path):
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {budget_file.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {budget_file.VERSION_WITH_PARTS + 1}")
     connection.close()
-    with pytest.raises(ValueError, match=f"version {budget_file.VERSION + 1}"):
+    with pytest.raises(ValueError, match=f"version {budget_file.VERSION_WITH_PARTS + 1}"):
         ledger.remaining()
 
 
