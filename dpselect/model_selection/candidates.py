@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
-from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from ..base.capabilities import require
@@ -21,6 +20,7 @@ from ..records.records import one_label_a_row, public_classes, warn_if_labels_le
 from ..utils.validation import unquoted
 from . import row_steps
 from .private_steps import check_candidate, check_grid, keep_to_memory, last_step
+from .sklearn_forms import grid_points
 
 OWNED = ("epsilon", "random_state")
 
@@ -176,12 +176,7 @@ def make_candidates(
     `persons` tells whether records are persons with any number of rows, `needs` is the capability that
     a model must have, and `search` names what needs it in messages.
     """
-    if not np.iterable(param_grid):
-        raise TypeError(
-            f"param_grid of type {type(param_grid).__name__} lists no values; write a dict of lists, "
-            "or a list of such dicts."
-        )
-    points = list(ParameterGrid(param_grid))
+    points = grid_points(param_grid)
     if not points:
         raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
     last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None

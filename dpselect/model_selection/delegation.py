@@ -20,6 +20,7 @@ from ..rows import as_lazy, is_lazy
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, MatrixLike
 from .private_steps import thaw
+from .sklearn_forms import scoring_that_chooses
 
 Delegated: TypeAlias = Callable[[MatrixLike], Any]
 
@@ -150,12 +151,14 @@ class SearchDelegationMixin:
 
     def _score_function(self: Any, X: Any) -> Any:
         """Return what GridSearchCV computes scores with, whether the choice had noise or not."""
-        asked = "scoring" in self.get_params(deep=False) and "best_score_" not in vars(self)
-        if asked and self.scoring is None and hasattr(self.best_estimator_, "score"):
+        if "scoring" not in self.get_params(deep=False) or "best_score_" in vars(self):
+            return self.scorer_
+        scoring = scoring_that_chooses(self)
+        if scoring is None and hasattr(self.best_estimator_, "score"):
             return check_scoring(self.best_estimator_)
         in_memory = not is_lazy(as_lazy(X))
-        if asked and isinstance(self.scoring, str) and in_memory and self.scoring in get_scorer_names():
-            return get_scorer(self.scoring)
+        if isinstance(scoring, str) and in_memory and scoring in get_scorer_names():
+            return get_scorer(scoring)
         return self.scorer_
 
     def to_sklearn(self: Any) -> Any:

@@ -1,7 +1,7 @@
 """StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -38,6 +38,7 @@ from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters
 from .set_aside import check_evaluation, with_forecast
+from .sklearn_forms import scoring_that_chooses
 from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
 from .strategies import Strategy, compare_strategies, strategy_class
 
@@ -67,8 +68,10 @@ class StabilityGridSearchCV(
         A private model of dpselect, or a Pipeline that ends with one and whose other steps
         treat each row by itself (:func:`~dpselect.preprocessing.check_pipeline_privacy`).
         Its parameters `epsilon` and `random_state` are set by the search.
-    param_grid : dict or list of dict
-        As for GridSearchCV, ``step__parameter`` included.
+    param_grid : dict, list of dict or ParameterSampler
+        As for GridSearchCV, ``step__parameter`` included. Sampled candidates are a ParameterSampler with
+        an integer as `random_state`, which is public, or the list of its points. In a list, a dict with
+        a value that is no list is one point.
     epsilon : float, default=1.0
         Privacy loss of everything together, greater than 0: the choice, the model, and steps that
         learn privately, such as :class:`~dpselect.preprocessing.DPBoundsScaler`. A step takes its
@@ -87,7 +90,7 @@ class StabilityGridSearchCV(
         one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
         With a single candidate nothing is selected, and training gets the whole. Other
         strategies need no share.
-    scoring : str, score or None, default=None
+    scoring : str, score, list, dict or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
         None is the estimator's `default_scoring`; `score` of the search is then the estimator's own, as
         for GridSearchCV. "accuracy", "balanced_accuracy", "roc_auc", "f1",
@@ -95,7 +98,9 @@ class StabilityGridSearchCV(
         "neg_root_mean_squared_error" have no certificate, but serve strategies that choose on held-out
         records (errors of a regression count in the `target_range` of its model); "logistic" and "hinge"
         serve "stability" only, for which ``RampScore(-4, 4)`` is better than a classifier's own.
-        "data_independent", "optimal_risk" and "random" use none.
+        "data_independent", "optimal_risk" and "random" use none. Of several, in a list or by names in a
+        dict, the one that `refit` names is used. The others are not computed: `evaluation_` has figures
+        of the model.
     strategy : str or subclass of Strategy, default="auto"
         How to select; the page "Strategies of a private search" has the proofs. One of your own is a
         :class:`~dpselect.model_selection.Strategy`.
@@ -122,8 +127,9 @@ class StabilityGridSearchCV(
         privacy.
     n_jobs : int, default=None
         Jobs of joblib for the splits of "stability", on whatever backend is active.
-    refit : bool, default=True
-        Whether to train and release the chosen model. If not, only the selection's share of
+    refit : bool or str, default=True
+        Of several scores the name of the one that chooses. Else whether to train and release the chosen
+        model. If not, only the selection's share of
         `epsilon` is spent; that is all of it where models are trained on the first split.
     cv : int, splitter, iterable or None, default=None
         None means five shuffled folds and an int that many. Stratified splitters look at
@@ -237,11 +243,11 @@ class StabilityGridSearchCV(
         epsilon: float = 1.0,
         delta: float = 0.0,
         selection_fraction: float | Literal["auto"] = "auto",
-        scoring: str | Callable[..., Any] | None = None,
+        scoring: str | Callable[..., Any] | Collection[str] | Mapping[str, Any] | None = None,
         strategy: str | type[Strategy] = "auto",
         n_noise_samples: int = 1,
         n_jobs: int | None = None,
-        refit: bool = True,
+        refit: bool | str = True,
         cv: CrossValidation = None,
         verbose: int = 0,
         pre_dispatch: int | str = "2*n_jobs",
@@ -449,13 +455,14 @@ another alpha is taken only if its score is better by about 22.
         return make_candidates(estimator, self.param_grid, trusted_steps=trusted, persons=persons)
 
     def _score(self, model):
-        if self.scoring is None and not isinstance(model, HasDefaultScore):
+        scoring = scoring_that_chooses(self)
+        if scoring is None and not isinstance(model, HasDefaultScore):
             raise CertificateError(
                 f"scoring=None needs a model with default_scoring, and {type(model).__name__} has "
                 "none, so it is not known how far one record can move its score; write for instance "
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
-        return get_score(model.default_scoring if self.scoring is None else self.scoring, model=model)
+        return get_score(model.default_scoring if scoring is None else scoring, model=model)
 
     @property
     def refit_time_(self) -> float:

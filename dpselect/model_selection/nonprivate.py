@@ -5,6 +5,7 @@ shares with our search, fitted, and read out.
 """
 
 import math
+from collections.abc import Mapping
 from inspect import signature
 from numbers import Integral
 
@@ -14,7 +15,7 @@ from sklearn.metrics import get_scorer_names
 
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
 # the counterpart of a search another search with a counterpart
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, ParameterSampler
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import Certified
@@ -28,6 +29,7 @@ from ..rows import as_lazy, is_lazy, n_rows
 from .exact_scores import records_of
 from .progress import Progress
 from .set_aside import SetAside, check_evaluation, evaluate_released
+from .sklearn_forms import as_grid, grid_points, scores_of
 
 
 def fit_without_noise(search, X, y, params):
@@ -67,8 +69,14 @@ def _fit_counterpart(search, X, y, params):
     shared = {name: ours[name] for name in signature(GridSearchCV).parameters if name in ours}
     shared["estimator"] = without_noise(search.estimator)
     shared["param_grid"] = _grid_without_noise(search.param_grid)
-    if isinstance(search.scoring, str) and search.scoring not in get_scorer_names():
-        shared["scoring"] = SCORES.get(search.scoring, search.scoring)
+    several = scores_of(search)
+    if several is None:
+        shared["scoring"] = _known_to_sklearn(search.scoring)
+    elif not isinstance(search.scoring, Mapping) and several.keys() - set(get_scorer_names()):
+        shared["scoring"] = several
+    if isinstance(shared["scoring"], Mapping):
+        known = {name: _known_to_sklearn(scoring) for name, scoring in shared["scoring"].items()}
+        shared["scoring"] = known
     if params.get("groups") is not None and (search.cv is None or isinstance(search.cv, Integral)):
         # no person on both sides, as in a private search
         shared["cv"] = GroupKFold(5 if search.cv is None else search.cv)
@@ -80,10 +88,18 @@ def _fit_counterpart(search, X, y, params):
     }
 
 
+def _known_to_sklearn(scoring):
+    """Return a score itself for a name that scikit-learn does not know."""
+    given = isinstance(scoring, str) and scoring not in get_scorer_names()
+    return SCORES.get(scoring, scoring) if given else scoring
+
+
 def _grid_without_noise(param_grid):
     """Take the noise out of private estimators that the grid brings in."""
+    if isinstance(param_grid, ParameterSampler):
+        param_grid = grid_points(param_grid)
     if isinstance(param_grid, list):
-        return [_grid_without_noise(part) for part in param_grid]
+        return [_grid_without_noise(as_grid(part)) for part in param_grid]
     if not isinstance(param_grid, dict):
         return param_grid
     return {

@@ -5,6 +5,7 @@ from ..metrics.scores import OF_RANGE
 from ..noise import check_random_state
 from ..preprocessing.pipeline_check import check_trusted_steps
 from ..utils.validation import check_estimator, check_flag, check_n_jobs, check_number
+from .sklearn_forms import scores_of, scoring_that_chooses
 from .splits import check_splitter
 from .strategies import strategy_class
 
@@ -36,7 +37,8 @@ def check_parameters(search):
         why="scores are averaged over them",
         instead="write an integer of 1 or more",
     )
-    if not isinstance(search.refit, bool):
+    scoring = scoring_that_chooses(search)
+    if scores_of(search) is None and not isinstance(search.refit, bool):
         raise ValueError(
             "refit must be True or False: names and functions choose by exact scores, which "
             "are not released; write refit=True."
@@ -48,8 +50,8 @@ def check_parameters(search):
         )
     check_n_jobs(search.n_jobs)
     # names of scores that ask for the model's range are looked at with the model
-    if search.scoring is not None and search.scoring not in list(OF_RANGE):
-        get_score(search.scoring)
+    if scoring is not None and scoring not in list(OF_RANGE):
+        get_score(scoring)
 
 
 def check_what_all_searches_have(search):

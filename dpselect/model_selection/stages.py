@@ -22,6 +22,7 @@ from .plan import with_steps
 from .private_steps import freeze, last_private
 from .problem import SearchProblem, SearchRecords
 from .set_aside import SetAside, check_held, count_held
+from .sklearn_forms import scores_of, scoring_that_chooses
 from .splits import make_splits
 from .strategies import Problem, Strategy, strategy_class
 
@@ -242,13 +243,21 @@ def _selection(problem, n_samples, epsilon):
 
 
 def ignored_scoring(search: Any, strategy: Strategy) -> tuple[str, ...]:
-    """Return a message if the given score has no part in the choice."""
-    if search.scoring is None or strategy.compares_scores:
-        return ()
-    return (
-        (
-            f"scoring={search.scoring!r} has no part in the choice, because "
+    """Return messages on given scores that have no part in the choice."""
+    scoring, several = scoring_that_chooses(search), scores_of(search) or ()
+    messages = []
+    if scoring is not None and not strategy.compares_scores:
+        messages.append(
+            f"scoring={scoring!r} has no part in the choice, because "
             f"strategy={strategy.name!r} compares no scores here; only the method score "
             "of the search uses it."
-        ),
-    )
+        )
+    others = [name for name in several if name != search.refit]
+    if others:
+        figures = "evaluation_ has figures" if search.evaluation else "evaluation=0.2 gives figures"
+        messages.append(
+            f"Of the scores in scoring, {search.refit!r} is the one that the search uses, and "
+            f"{', '.join(map(repr, others))} are not computed, because each would cost epsilon; "
+            f"{figures} of the released model."
+        )
+    return tuple(messages)

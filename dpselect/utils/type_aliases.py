@@ -1,7 +1,7 @@
 """Type aliases of the public functions, for scikit-learn's untyped arguments."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +35,7 @@ FloatOrArray: TypeAlias = np.float64 | FloatArray
 Shape: TypeAlias = int | tuple[int, ...]
 # scikit-learn's estimators have no types
 Estimator: TypeAlias = Any
-ParamGrid: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+ParamGrid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 CrossValidation: TypeAlias = int | Splitter | Iterable[Any] | None
 PathLike: TypeAlias = str | os.PathLike[str]
 # the argument and the result of a decorator

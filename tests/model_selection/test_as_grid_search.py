@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.metrics import get_scorer, mean_poisson_deviance
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, ParameterSampler, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
@@ -21,7 +22,8 @@ from dpselect import (
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
-from dpselect.metrics import MeanPoissonDevianceScore, PoissonDevianceScore, get_score
+from dpselect.metrics import BrierScore, MeanPoissonDevianceScore, PoissonDevianceScore, get_score
+from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler
 from tests.model_selection.test_progress import Recorder, needs_callbacks
 
@@ -144,6 +146,82 @@ def test_times_are_told_without_privacy_only():
     with pytest.raises(AttributeError, match="depends on the records"):
         _ = asked.refit_time_
     assert asked.set_params(epsilon=np.inf).fit(X, y).refit_time_ >= 0
+
+
+SEVERAL = {
+    "list": ["brier", "roc_auc", "f1"],
+    "set": {"brier", "roc_auc"},
+    "dict": {"mine": "accuracy", "brier": BrierScore(), "auc": "roc_auc"},
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_of_several_scores_one_chooses(kind, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=2.0)
+    given = {"refit": "brier", "strategy": "random_stopping", "random_state": root_stream(0)}
+    asked, y = search("classifier", SEVERAL[kind], evaluation=0.2, ledger=ledger, **given)
+    with pytest.warns(UserWarning, match="'brier' is the one that.*'(auc|roc_auc)'.*evaluation_ has"):
+        asked.fit(X, y)
+    assert ledger.spent() == (2.0, 0.0)  # as much as for one score
+    (said,) = [text for text in asked.plan(N, 2).messages if "is the one that" in text]
+    one, _ = search("classifier", "brier", evaluation=0.2, **{**given, "refit": True})
+    one.fit(X, y)
+    assert asked.scorer_ == one.scorer_ == BrierScore() and asked.best_params_ == one.best_params_
+    assert asked.score(X.copy(), y) == one.score(X.copy(), y)
+    assert "each would cost epsilon" in said
+    exact, _ = search("classifier", SEVERAL[kind], epsilon=np.inf, refit="brier")
+    exact.fit(X, y)
+    assert exact.multimetric_ and exact.score(X.copy(), y) < 0
+    assert {f"mean_test_{name}" for name in SEVERAL[kind]} <= exact.cv_results_.keys()
+
+
+@pytest.mark.parametrize("refit", [True, False, "accuracy", len])
+def test_several_scores_need_one_that_chooses(refit):
+    asked, y = search("classifier", ["brier", "roc_auc"], refit=refit)
+    with pytest.raises(ValueError, match="scoring lists 2 scores.*write for instance refit='brier'"):
+        asked.fit(X, y)
+    one, _ = search("classifier", "brier", refit="brier")
+    with pytest.raises(ValueError, match="refit must be True or False"):
+        one.fit(X, y)
+    wrong, _ = search("classifier", ["brier", "clipped_squared_error"], refit="clipped_squared_error")
+    with pytest.raises(CertificateError, match="cannot score"):
+        wrong.fit(X, y)
+
+
+LAWS = {"alpha": stats.loguniform(1e-3, 1.0), "data_norm": [0.5, 1.0]}
+
+
+def test_candidates_may_be_sampled():
+    sampler = ParameterSampler(LAWS, n_iter=4, random_state=0)
+    points, exact = list(sampler), None
+    copied = clone(search("classifier", None)[0].set_params(param_grid=sampler)).param_grid
+    for grid in (sampler, points, copied):
+        asked, y = search("classifier", None)
+        found = asked.set_params(param_grid=grid).fit(X, y)
+        assert found.cv_results_["params"] == points and found.best_params_ in points
+        assert found.plan(N, 2).params == tuple(points)
+        exact = clone(asked).set_params(epsilon=np.inf).fit(X, y)
+        assert exact.cv_results_["params"] == points
+    plain = clone(MODELS["classifier"][0]).set_params(epsilon=np.inf)
+    randomized = RandomizedSearchCV(plain, LAWS, n_iter=4, random_state=0).fit(X, LABELS)
+    assert exact.best_params_ == randomized.best_params_
+    scores = (each.cv_results_["mean_test_score"] for each in (exact, randomized))
+    np.testing.assert_allclose(*scores)
+    # lists are grids, as for GridSearchCV
+    asked, y = search("classifier", None)
+    grids = [{"alpha": [0.1, 0.2]}, {"alpha": [0.3]}]
+    asked.set_params(param_grid=grids).fit(X, y)
+    assert [params["alpha"] for params in asked.cv_results_["params"]] == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize("state", [None, np.random.RandomState(0)])
+def test_candidates_that_would_be_drawn_anew_are_refused(state):
+    asked, y = search("classifier", None)
+    asked.set_params(param_grid=ParameterSampler(LAWS, n_iter=4, random_state=state))
+    with pytest.raises(ValueError, match="ParameterSampler without an integer"):
+        asked.fit(X, y)
+    with pytest.raises(TypeError, match="lists no values"):
+        asked.set_params(param_grid=3).fit(X, y)
 
 
 @needs_callbacks

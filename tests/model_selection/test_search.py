@@ -384,7 +384,7 @@ def test_two_feature_maps_are_independent(data):
         ({"scoring": "r2"}, CertificateError, "'r2' needs a public range.*target_range"),
         ({"scoring": "no such score"}, CertificateError, "no such score"),
         ({"scoring": make_scorer(roc_auc_score)}, CertificateError, "'brier'"),
-        ({"scoring": ["brier", "ramp"]}, CertificateError, "'brier'"),
+        ({"scoring": ["brier", "ramp"]}, ValueError, "refit='brier'"),
         ({"cv": StratifiedKFold()}, ValueError, "StratifiedKFold.*labels"),
         ({"cv": GroupKFold()}, ValueError, "public_splits"),
         ({"cv": [([0], [1])]}, ValueError, "public_splits"),
