@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..utils.validation import check_choice, check_number
 from .at_rate import NAMES, at_rate
 from .estimate import Estimate, Metric, columns
 from .evaluation import Evaluation
-from .score_bins import EDGES, N_BINS, PROBABILITIES
+from .score_bins import DEFAULT_EDGES, N_BINS, PROBABILITIES, representatives
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -69,8 +70,17 @@ def _lift(counts, positive):
     return precision / rate, low / upper, high / lower, 0 * rate
 
 
-def _calibration_error(counts, positive):
-    return counts.absolute_sum((LABEL - SCORE) * points())
+def of_probabilities(probabilities):
+    """Return the metrics that are about what stands for the scores of the bins."""
+    score = probabilities[BIN]
+    loss = -np.log(np.where(LABEL == 1, score, 1 - score))
+    return {
+        "brier": Metric(proportion(lambda positive: (LABEL - score) ** 2, _all), 0.125),
+        "log_loss": Metric(proportion(lambda positive: loss, _all), math.log(2) / 2),
+        "calibration_error": Metric(
+            lambda counts, positive: counts.absolute_sum((LABEL - score) * points()), 0.125
+        ),
+    }
 
 
 def points():
@@ -89,12 +99,7 @@ METRICS = {
     "positive_rate": Metric(proportion(_label, _all)),
     "selection_rate": Metric(proportion(_predicted, _all)),
     "roc_auc": Metric(_auc),
-    "brier": Metric(proportion(lambda positive: (LABEL - SCORE) ** 2, _all), 0.125),
-    "log_loss": Metric(
-        proportion(lambda positive: -np.log(np.where(LABEL == 1, SCORE, 1 - SCORE)), _all),
-        math.log(2) / 2,
-    ),
-    "calibration_error": Metric(_calibration_error, 0.125),
+    **of_probabilities(PROBABILITIES),
 }
 # metrics that require probabilities
 PROBABILISTIC = ("brier", "log_loss", "calibration_error")
@@ -130,6 +135,8 @@ class BinaryEvaluation(Evaluation):
     calibrated_scores : bool
         Whether scores are probabilities; if False, they are decisions f as 1 / (1 + exp(-f)), which
         rank records and are no probabilities.
+    edges : tuple of 33 float
+        Of the bins, public, 0 and 1 included.
 
     Attributes
     ----------
@@ -156,9 +163,17 @@ class BinaryEvaluation(Evaluation):
 
     classes: Array
     calibrated_scores: bool
+    edges: tuple[float, ...] = DEFAULT_EDGES
 
-    thresholds = EDGES[1:-1]
-    probabilities = PROBABILITIES
+    @cached_property
+    def thresholds(self) -> FloatArray:
+        """ndarray of shape (31,) : Edges between the bins."""
+        return np.array(self.edges[1:-1])
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """ndarray of shape (32,) : The numbers that stand for the scores of the bins."""
+        return representatives(self.edges)
 
     @property
     def outcomes(self) -> tuple:
@@ -169,7 +184,7 @@ class BinaryEvaluation(Evaluation):
     def _readers(self) -> Mapping[str, Metric]:
         return {
             name: metric
-            for name, metric in METRICS.items()
+            for name, metric in (METRICS | of_probabilities(self.probabilities)).items()
             if self.calibrated_scores or name not in PROBABILISTIC
         }
 
@@ -294,7 +309,8 @@ class BinaryEvaluation(Evaluation):
         def over(point, values):
             return self._estimate(Metric(lambda counts: counts.mean(values, point)))
 
-        return columns("predicted", [over(point, SCORE) for point in points()]) | columns(
+        score = self.probabilities[BIN]
+        return columns("predicted", [over(point, score) for point in points()]) | columns(
             "observed", [over(point, 1.0 * LABEL) for point in points()]
         )
 

@@ -18,9 +18,9 @@ from ..records.training import warns_of_training_records
 from ..rows import block_map
 from ..utils.type_aliases import Array, Estimator, FloatArray, MatrixLike
 from ..utils.validation import check_choice, check_number
-from .binary import BIN, LABEL, SCORE, BinaryEvaluation
+from .binary import BIN, LABEL, BinaryEvaluation
 from .plain_calibrated import plain_calibrated
-from .score_bins import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
+from .score_bins import N_BINS, class_probabilities, probabilities
 
 # bins are merged until a rate exceeds so many standard deviations of its noise
 FEWEST_DEVIATIONS = 6.0
@@ -63,10 +63,10 @@ def calibrated(
     precision : float, default=None
         In (0, 1): above the lowest threshold with this precision.
     rate : float, default=None
-        In (0, 1): above the lowest threshold with no more than this share of positive predictions.
-        There are 31 thresholds, so the share can be clearly smaller: see
-        ``evaluation.metric("selection_rate", t)`` at its neighbours in ``evaluation.thresholds``. One
-        of the three may be given; with none, predictions are positive where the probability exceeds 1/2.
+        In (0, 1): above the score with this share of positive predictions, between two of
+        ``evaluation.thresholds`` as if scores were spread evenly there. ``evaluation.metric("recall",
+        rate=...)`` has an interval that holds for any spread. One of the three may be given; with none,
+        predictions are positive where the probability exceeds 1/2.
 
     Returns
     -------
@@ -268,7 +268,8 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def curve_(self) -> tuple[FloatArray, FloatArray]:
         """tuple of 2 ndarrays : Scores, and their calibrated probabilities."""
         if self.method is None:
-            return EDGES, EDGES
+            ends = np.array(self.evaluation.edges)
+            return ends, ends
         return (_sigmoid if self.method == "sigmoid" else _isotonic)(self.evaluation)
 
     @property
@@ -385,12 +386,13 @@ def _sigmoid(evaluation):
     the first one ask for if slopes and intercepts differ by 1 from no change.
     """
     negative, positive = _by_label(evaluation)
-    z = logit(PROBABILITIES)
+    edges, middles = np.array(evaluation.edges), evaluation.probabilities
+    z, score = logit(middles), middles[BIN]
     counts, each = evaluation.noisy_counts, np.repeat(z, 2)
-    steepness = SCORE * (1 - SCORE) * (1 + each**2)
+    steepness = score * (1 - score) * (1 + each**2)
     unknown = math.sqrt(counts.noise(steepness))
     known = max(float(counts.h @ steepness), unknown, 1.0)
-    error = max(counts.noise((LABEL - SCORE) * each), counts.noise(LABEL - SCORE))
+    error = max(counts.noise((LABEL - score) * each), counts.noise(LABEL - score))
     strength = 2 * unknown + (known + error) / known
 
     def lost(line):
@@ -404,8 +406,8 @@ def _sigmoid(evaluation):
 
     slope, intercept = minimize(lost, [1.0, 0.0], jac=True, bounds=BOUNDS).x
     # clip scores of exactly 0 or 1, whose logit is infinite
-    scores = np.concatenate([EDGES[:1], np.sort([*EDGES[1:-1], *PROBABILITIES]), EDGES[-1:]])
-    inside = np.clip(scores, PROBABILITIES[0], PROBABILITIES[-1])
+    scores = np.concatenate([edges[:1], np.sort([*edges[1:-1], *middles]), edges[-1:]])
+    inside = np.clip(scores, middles[0], middles[-1])
     return scores, expit(slope * logit(inside) + intercept)
 
 
@@ -427,19 +429,27 @@ def _isotonic(evaluation):
         bins = slice(first, last + 1)
         size = (negative + positive)[bins]
         total = max(size.sum(), 1.0)
-        centre = float(size @ PROBABILITIES[bins]) / total
-        scores.append(np.clip(centre, EDGES[first], EDGES[last + 1]))
+        centre = float(size @ evaluation.probabilities[bins]) / total
+        scores.append(np.clip(centre, evaluation.edges[first], evaluation.edges[last + 1]))
         rates.append(np.clip(positive[bins].sum() / total, 0.0, 1.0))
         sizes.append(total)
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(scores, rates, sample_weight=sizes)
     return np.asarray(scores), fitted.predict(scores)
 
 
-def threshold_for(evaluation, name, target):
-    """Return the edge of a bin with a given recall, precision or rate, or refuse an unreachable one.
+def _between(thresholds, rates, target):
+    """Return the score with a share of scores above it, spread evenly in arcsines of roots."""
+    angles = np.arccos(1 - 2 * np.concatenate([[0.0], thresholds, [1.0]]))
+    angle = np.interp(target, np.concatenate([[1.0], rates, [0.0]])[::-1], angles[::-1])
+    return float((1 - np.cos(angle)) / 2)
 
-    Figures at all thresholds are made to rise or fall, as without noise recall and rate do, before they
-    are compared.
+
+def threshold_for(evaluation, name, target):
+    """Return a threshold with a given recall, precision or rate, or refuse an unreachable one.
+
+    Of recall and precision it is the edge of a bin; a rate is interpolated between two edges. Figures
+    at all thresholds are made to rise or fall, as without noise recall and rate do, before they are
+    compared.
     """
     known, found = [], []
     for threshold in evaluation.thresholds:
@@ -450,7 +460,9 @@ def threshold_for(evaluation, name, target):
     if known:
         rising = name == "precision"
         smooth = IsotonicRegression(increasing=rising).fit_transform(np.array(known), np.array(found))
-        reached = np.flatnonzero(smooth <= target if name == "rate" else smooth >= target)
+        if name == "rate":
+            return _between(np.array(known), np.clip(smooth, 0.0, 1.0), target)
+        reached = np.flatnonzero(smooth >= target)
         if len(reached):
             # recall decreases with the threshold, so take the highest one
             return float(known[reached[-1] if name == "recall" else reached[0]])

@@ -68,6 +68,8 @@ class ConfidenceEvaluation(BinaryEvaluation):
         The labels of the model.
     calibrated_scores : bool
         True: a model without probabilities is refused.
+    edges : tuple of 33 float
+        Of the bins, public, 0 and 1 included.
 
     Examples
     --------

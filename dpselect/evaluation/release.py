@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,7 @@ from .density import DensityCells, DensityEvaluation
 from .evaluation import Evaluation
 from .multiclass import MulticlassCells, MulticlassEvaluation
 from .regression import RegressionCells, RegressionEvaluation
-from .score_bins import BinaryCells
+from .score_bins import BinaryCells, edges_of
 
 # replacing a record or person lowers counts by 1 in total and raises others by 1
 SENSITIVITY = 2.0
@@ -66,6 +66,7 @@ def evaluate(
     epsilon: float,
     target_range: tuple[float, float] | None = None,
     confidence: bool = False,
+    thresholds: npt.ArrayLike | float | None = None,
     by: npt.ArrayLike | None = None,
     levels: Sequence[Any] | None = None,
     groups: npt.ArrayLike | None = None,
@@ -108,6 +109,12 @@ def evaluate(
         Of three or more classes: count how probable predictions were that are right or wrong, in place
         of labels and predictions. That is what :func:`calibrated` needs; both are two releases, and
         their losses add up.
+    thresholds : float or array-like of shape (31,), default=None
+        Of two classes: between which numbers records are counted by their scores. A number is the
+        public share of positive records, around which the thresholds then lie close, as the scores of a
+        rare class do. An array holds public numbers, such as quantiles of the model's scores of invented
+        or public rows. None is for shares from 5 to 95 %. Metrics of probabilities take the scores
+        between two thresholds for one number.
     by : array-like of shape (m,), default=None
         The group of each record, for figures of each group; a record's group may be as private as its
         label.
@@ -177,7 +184,7 @@ def evaluate(
     """
     epsilon = check_epsilon(epsilon)
     check_random_state(random_state)
-    cells = cells_of(model, target_range, confidence)
+    cells = cells_of(model, target_range, confidence, thresholds)
     levels = check_levels(by, levels)
     max_weight = check_max_weight(sample_weight, max_weight)
     trained = holds_training_records(model, X)
@@ -323,7 +330,7 @@ def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0, weig
     return cell_counts(cell, n_groups * n_cells, predictions, persons, step, (y, *groups), weight)
 
 
-def cells_of(model, target_range=None, confidence=False):
+def cells_of(model, target_range=None, confidence=False, thresholds=None):
     """Return the cells of a fitted model's records, or refuse a model that cannot be evaluated."""
     methods = ("predict_proba", "decision_function", "predict")
     has = [] if isinstance(model, type) else [name for name in methods if hasattr(model, name)]
@@ -335,6 +342,11 @@ def cells_of(model, target_range=None, confidence=False):
         )
     check_is_fitted(model)
     classes = getattr(model, "classes_", None)
+    if thresholds is not None and np.size(classes) != 2:
+        raise ValueError(
+            "thresholds are of scores, and model does not have two classes, whose records are counted "
+            "by one; leave them out."
+        )
     check_flag("confidence", confidence, why="it says what is counted")
     if confidence and ("predict_proba" not in has or np.size(classes) < 3):
         raise ValueError(
@@ -363,7 +375,8 @@ def cells_of(model, target_range=None, confidence=False):
         )
     if confidence:
         return ConfidenceCells(classes, True)
-    return cells_of_classes(classes, "predict_proba" in has)
+    cells = cells_of_classes(classes, "predict_proba" in has)
+    return cells if thresholds is None else replace(cells, edges=edges_of(thresholds))
 
 
 def cells_of_classes(classes, calibrated_scores):

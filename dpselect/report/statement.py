@@ -13,6 +13,7 @@ import numpy as np
 
 from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss
 from ..evaluation import CalibratedModel, Estimate, Evaluation
+from ..evaluation.at_rate import NAMES as AT_A_RATE
 from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
 from ..preprocessing.estimator_loss import MEMBERS, privacy_of
@@ -551,17 +552,25 @@ def _accounts(model):
 
 
 def _quality(model, evaluation, loss, apart):
-    own, blocks, at = evaluation.privacy_, [], {}
+    own, blocks, at, at_rate = evaluation.privacy_, [], {}, {}
     most = evaluation.max_weight
     weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
     if isinstance(model, CalibratedModel) and not apart:
         at = {} if model.threshold is None else {"threshold": model.threshold}
+        where = f", at the threshold {_said(model.threshold)}" if at else ""
+        target, rate = model.threshold_target or (None, None)
+        if target == "rate":
+            at_rate = dict.fromkeys(AT_A_RATE, {"rate": rate})
+            where += (
+                f": {', '.join(AT_A_RATE)} where {rate:.0%} of the records with the highest scores are "
+                "positive predictions, and all other figures at the nearest threshold that is counted"
+            )
         blocks.append(
-            f"Figures are of the scores of {type(model.estimator).__name__}, before calibration"
-            + (f", at the threshold {_said(model.threshold)}." if at else ".")
+            f"Figures are of the scores of {type(model.estimator).__name__}, before calibration{where}."
         )
     rows = tuple(
-        (name, str(evaluation.metric(name, **at)), FIGURES[name]) for name in evaluation.metrics
+        (name, str(evaluation.metric(name, **at_rate.get(name, at))), FIGURES[name])
+        for name in evaluation.metrics
     )
     positive = f" Positive is {evaluation.classes[1]}." if "recall" in evaluation.metrics else ""
     blocks += [

@@ -266,8 +266,10 @@ def test_the_report_of_a_calibrated_model_has_all_that_the_one_of_its_search_has
     assert signed["rate"] == "0.2" and signed["evaluation"] == "0.3" and "threshold" not in signed
     assert f"{found.threshold:.6g}, was computed from the released evaluation" in public[2]
     figures = {row[0]: row[1] for row in good[-1].rows}
-    for name in ("recall", "roc_auc"):
+    assert figures["recall"] == str(search.evaluation_.metric("recall", rate=0.2))
+    for name in ("accuracy", "roc_auc"):
         assert figures[name] == str(search.evaluation_.metric(name, found.threshold))
+    assert "recall, precision, lift where 20% of the records" in good[0]
     # a threshold of one's own is one's own to sign for
     by_hand = privacy_report(CalibratedModel(search, search.evaluation_, threshold=0.25))
     assert "| CalibratedModel | threshold | 0.25 |" in str(by_hand)

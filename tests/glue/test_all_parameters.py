@@ -138,6 +138,7 @@ AXES_OF = {
         "epsilon": "epsilon",
         "target_range": "ends",
         "confidence": "release",
+        "thresholds": "ends",
         "by": "levels",
         "levels": "levels",
         "groups": "groups",

@@ -114,8 +114,11 @@ def test_equal_counts_give_equal_evaluations():
         for scores in (SCORES, within)
     )
     assert repr(one) == repr(other) and one._repr_html_() == other._repr_html_()
-    assert set(vars(one)) - {"noisy_counts", "_moved"} == {
+    computed = {"noisy_counts", "_moved", "thresholds", "probabilities"}
+    assert set(vars(one)) - computed == {
         "counts_",
+        "edges",
+        "max_weight",
         "n_records",
         "classes",
         "calibrated_scores",
