@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..utils.type_aliases import Array, FloatArray
-from ..utils.validation import check_choice, check_number
+from ..utils.validation import check_choice, check_member, check_number
 from .at_rate import NAMES, at_rate
 from .estimate import Estimate, Metric, columns
 from .evaluation import Evaluation
@@ -49,8 +49,15 @@ def _right(positive):
     return 1.0 * (positive == LABEL)
 
 
-def _f1_weights(positive):
-    return np.where(positive & (LABEL == 1), 1.0, np.where(positive != LABEL, 0.5, 0.0))
+def f_beta(beta):
+    """Return the metric F-beta, in which recall counts `beta` times as much as precision."""
+    missed = beta**2 / (1 + beta**2)
+
+    def weights(positive):
+        hit = positive & (LABEL == 1)
+        return np.select([hit, positive, LABEL == 1], [1.0, 1 - missed, missed], 0.0)
+
+    return Metric(proportion(lambda positive: 1.0 * (positive & (LABEL == 1)), weights))
 
 
 def _auc(counts, positive):
@@ -94,7 +101,7 @@ METRICS = {
     "precision": Metric(proportion(_label, _predicted)),
     "recall": Metric(proportion(_predicted, _label)),
     "specificity": Metric(proportion(lambda positive: 1.0 - positive, lambda positive: 1.0 - LABEL)),
-    "f1": Metric(proportion(lambda positive: 1.0 * (positive & (LABEL == 1)), _f1_weights)),
+    "f1": f_beta(1.0),
     "lift": Metric(_lift),
     "positive_rate": Metric(proportion(_label, _all)),
     "selection_rate": Metric(proportion(_predicted, _all)),
@@ -131,7 +138,8 @@ class BinaryEvaluation(Evaluation):
         To which the weights of records were clipped: then `counts_` are sums of weights as fractions of
         it. None if each record counts once.
     classes : ndarray of shape (2,)
-        Labels; the second one is the positive one.
+        Labels; the second one is the positive one. They are sorted, unless :meth:`with_positive` changed
+        that.
     calibrated_scores : bool
         Whether scores are probabilities; if False, they are decisions f as 1 / (1 + exp(-f)), which
         rank records and are no probabilities.
@@ -180,6 +188,62 @@ class BinaryEvaluation(Evaluation):
         """tuple of 2 : The negative and the positive label."""
         return tuple(self.classes.tolist())
 
+    def with_positive(self, label: Any) -> "BinaryEvaluation":
+        """Return the same evaluation with this label as the positive one.
+
+        It is computed from the same release, so nothing is read or paid. scikit-learn sorts labels, and
+        of two the second is the positive one: of "ja" and "nein" it is "nein".
+
+        Parameters
+        ----------
+        label : object
+            One of `classes`.
+
+        Returns
+        -------
+        BinaryEvaluation
+            Its scores are those of this label: probabilities p become 1 - p, and thresholds with them.
+
+        Raises
+        ------
+        ValueError
+            If it is no label of the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import DPLogisticRegression, evaluate
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(20_000, 2))
+        >>> y = np.where(X[:, 0] + rng.normal(size=20_000) > 1, "ja", "nein")
+        >>> model = DPLogisticRegression(classes=["ja", "nein"]).fit(X[:10_000], y[:10_000])
+        >>> evaluation = evaluate(model, X[10_000:], y[10_000:], epsilon=1.0)
+        >>> bool(evaluation.metric("positive_rate").value > 0.5)
+        True
+        >>> bool(evaluation.with_positive("ja").metric("positive_rate").value < 0.5)
+        True
+        """
+        labels = self.outcomes
+        if len(self.classes) > 2:
+            raise ValueError(
+                f"with_positive({label!r}) is of two classes, and this evaluation counts right and "
+                f"wrong predictions of {len(self.classes)}; evaluate without confidence=True for recall and "
+                "precision of each class."
+            )
+        place = check_member("label", label, labels, why="only these are labels of the model")
+        if place == 1:
+            return self
+        if (source := self.source) is not self and source.outcomes == labels[::-1]:
+            return source
+        edges = self.edges
+        if edges != DEFAULT_EDGES:  # which are the same from both ends
+            edges = tuple(1 - edge for edge in reversed(edges))
+        other = replace(
+            self, counts_=self.counts_[..., ::-1, ::-1], classes=self.classes[::-1], edges=edges
+        )
+        object.__setattr__(other, "_source", self)
+        return other
+
     @property
     def _readers(self) -> Mapping[str, Metric]:
         return {
@@ -188,15 +252,22 @@ class BinaryEvaluation(Evaluation):
             if self.calibrated_scores or name not in PROBABILISTIC
         }
 
-    def metric(self, name: str, threshold: float = 0.5, *, rate: float | None = None) -> Estimate:
+    def metric(
+        self,
+        name: str,
+        threshold: float = 0.5,
+        *,
+        rate: float | None = None,
+        beta: float | None = None,
+    ) -> Estimate:
         """Return a metric with its 95 % interval.
 
         Parameters
         ----------
         name : str
-            One of `metrics`. "log_loss" is in nats, and at most 7.4 a record, since no probability
-            counts as less than 0.0006. "positive_rate" is the share of positive labels, "selection_rate"
-            that of positive predictions. "lift" is precision by the share of positive labels.
+            One of `metrics`, or "fbeta". "log_loss" is in nats, and at most 7.4 a record, since no
+            probability counts as less than 0.0006. "positive_rate" is the share of positive labels,
+            "selection_rate" that of positive predictions. "lift" is precision by the share of positive labels.
             "calibration_error" is the mean distance of predicted and observed rates in eight ranges
             of scores.
         threshold : float, default=0.5
@@ -206,6 +277,8 @@ class BinaryEvaluation(Evaluation):
             Share of the records that are positive predictions, those of highest score, in (0, 1), in
             place of a threshold: of "recall", "precision" and "lift". It is interpolated between
             thresholds, and the interval covers every order of the scores between them.
+        beta : float, default=None
+            Of "fbeta", which needs it: how much more recall counts than precision, greater than 0.
 
         Returns
         -------
@@ -214,7 +287,8 @@ class BinaryEvaluation(Evaluation):
         Raises
         ------
         ValueError
-            If there is no such metric, or not at a rate, or the threshold is not in [0, 1].
+            If there is no such metric, or not at a rate, the threshold is not in [0, 1], or `beta` is
+            missing or given for another metric.
 
         Examples
         --------
@@ -230,9 +304,19 @@ class BinaryEvaluation(Evaluation):
         >>> bool(recall.low < 0.53 < recall.high)
         True
         """
+        if (beta is not None) != (name == "fbeta"):
+            raise ValueError(
+                f"beta={beta!r} was given for {name!r}, and it is the weight of recall in 'fbeta' and "
+                'in no other figure; write for instance metric("fbeta", beta=2).'
+            )
         if rate is not None:
             return self._at_rate(name, rate)
-        return self._asked(name, self._above(threshold))
+        if beta is None:
+            return self._asked(name, self._above(threshold))
+        check_number(
+            "beta", beta, why="recall has a weight in F-beta", instead="write a number such as 2"
+        )
+        return self._estimate(f_beta(float(beta)), self._above(threshold))
 
     def _at_rate(self, name, rate):
         check_choice("name", name, NAMES, why="no other figure is told at a rate")
@@ -336,7 +420,7 @@ class BinaryEvaluation(Evaluation):
         return self._frame(self._above(threshold))
 
     def _at(self):
-        return "at the threshold 0.5, "
+        return f"{self.outcomes[1]!r} predicted above 0.5, "
 
     def _above(self, threshold):
         """Return a mask of the cells with scores above the nearest edge."""

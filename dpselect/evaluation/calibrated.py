@@ -51,9 +51,10 @@ def calibrated(
     model : classifier
         The one that was evaluated; the probabilities of another one would come out wrong.
     evaluation : BinaryEvaluation or ConfidenceEvaluation
-        Of this model, or of one group of records. A model of three or more classes needs
-        ``evaluate(..., confidence=True)``: the probability of its prediction becomes that of being
-        right, others share the rest as before, and predictions stay the same.
+        Of this model, or of one group of records. Targets are about its positive label: give
+        ``evaluation.with_positive("ja")`` if that is not the second one in sorted order. A model of
+        three or more classes needs ``evaluate(..., confidence=True)``: the probability of its prediction
+        becomes that of being right, others share the rest as before, and predictions stay the same.
     method : {"sigmoid", "isotonic"} or None, default="sigmoid"
         "sigmoid": a line in the logits of the scores, two numbers, which stay near those of no change
         where there is much noise. "isotonic": a rising curve through rates of bins, each so wide that
@@ -104,7 +105,9 @@ def calibrated(
             "calibrated; give evaluate(model, X, y, epsilon=...) of a classifier of two classes, or of "
             "more with confidence=True."
         )
-    classes = np.array(getattr(model, "classes_", ()))
+    classes, positive = np.array(getattr(model, "classes_", ())), evaluation
+    if len(classes) == 2 and np.array_equal(classes[::-1], evaluation.classes):
+        evaluation = evaluation.with_positive(evaluation.outcomes[0])
     if isinstance(model, type) or not np.array_equal(classes, evaluation.classes):
         raise ValueError(
             "model does not have the classes_ of evaluation, which then is not about its scores; give "
@@ -137,8 +140,10 @@ def calibrated(
         )
     found = CalibratedModel(model, evaluation, method=method)
     for name, value in targets.items():
-        found.threshold = threshold_for(evaluation, name, float(value))
+        threshold = threshold_for(positive, name, float(value))
+        found.threshold = threshold if positive is evaluation else 1.0 - threshold
         found._target = name, float(value), found.threshold
+    found._positive = positive.outcomes[1]
     return found
 
 
@@ -257,6 +262,13 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def n_features_in_(self) -> int:
         """int : Number of columns of X."""
         return self.estimator.n_features_in_
+
+    @property
+    def positive_label(self) -> Any:
+        """object : Of two classes the label that a target is about; None of more."""
+        if len(self.classes_) > 2:
+            return None
+        return getattr(self, "_positive", self.evaluation.outcomes[1])
 
     @property
     def threshold_target(self) -> tuple[str, float] | None:

@@ -60,6 +60,11 @@ class Evaluation(ABC):
     max_weight: float | None = None
 
     @property
+    def source(self) -> Any:
+        """Evaluation : That of which this is another view; itself if it is none."""
+        return vars(self).get("_source", self)
+
+    @property
     def _of_persons(self):
         """bool : Whether records are persons, each the mean of their rows."""
         return self.privacy_.adjacency.unit == "person"

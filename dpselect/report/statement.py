@@ -193,7 +193,8 @@ def privacy_report(
     found = next((one for one in known if isinstance(one, Evaluation)), None)
     evaluation = found if evaluation is None else evaluation
     # compare by identity: another evaluation with an equal loss is a release of its own
-    apart = evaluation is not None and not any(evaluation is one for one in known)
+    source = None if evaluation is None else evaluation.source
+    apart = evaluation is not None and not any(source is one for one in known)
     # a plan covers the search alone, without a later evaluation
     planned = trained if loss == getattr(trained, "privacy_", None) else model
     if evaluation is not None and apart and evaluation.of_training_records:
@@ -557,7 +558,10 @@ def _quality(model, evaluation, loss, apart):
     weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
     if isinstance(model, CalibratedModel) and not apart:
         at = {} if model.threshold is None else {"threshold": model.threshold}
-        where = f", at the threshold {_said(model.threshold)}" if at else ""
+        if model.positive_label not in (None, model.classes_[-1]):
+            evaluation = evaluation.with_positive(model.positive_label)
+            at = {name: 1.0 - value for name, value in at.items()}
+        where = f", at the threshold {_said(at['threshold'])}" if at else ""
         target, rate = model.threshold_target or (None, None)
         if target == "rate":
             at_rate = dict.fromkeys(AT_A_RATE, {"rate": rate})
