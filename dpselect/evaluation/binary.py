@@ -227,8 +227,8 @@ class BinaryEvaluation(Evaluation):
         if len(self.classes) > 2:
             raise ValueError(
                 f"with_positive({label!r}) is of two classes, and this evaluation counts right and "
-                f"wrong predictions of {len(self.classes)}; evaluate without confidence=True for recall and "
-                "precision of each class."
+                f"wrong predictions of {len(self.classes)}; evaluate without confidence=True for "
+                "recall and precision of each class."
             )
         place = check_member("label", label, labels, why="only these are labels of the model")
         if place == 1:
@@ -267,9 +267,9 @@ class BinaryEvaluation(Evaluation):
         name : str
             One of `metrics`, or "fbeta". "log_loss" is in nats, and at most 7.4 a record, since no
             probability counts as less than 0.0006. "positive_rate" is the share of positive labels,
-            "selection_rate" that of positive predictions. "lift" is precision by the share of positive labels.
-            "calibration_error" is the mean distance of predicted and observed rates in eight ranges
-            of scores.
+            "selection_rate" that of positive predictions. "lift" is precision by the share of positive
+            labels. "calibration_error" is the mean distance of predicted and observed rates in eight
+            ranges of scores.
         threshold : float, default=0.5
             Scores above it are positive predictions; the nearest of `thresholds` is taken. Means
             nothing to metrics that have none, such as "roc_auc".
