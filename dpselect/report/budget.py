@@ -2,7 +2,6 @@
 
 import math
 import os
-from collections import Counter
 
 import numpy as np
 
@@ -66,24 +65,18 @@ def _released(ledger, about):
         Table(("No.", "Day", "By", "For", "epsilon", "delta", "Kind"), rows),
         *_notes(entries),
         "By year, and by who reserved the loss:",
-        Table(("Year", "Entries", "epsilon"), _by_year(ledger, entries)),
-        Table(("By", "Entries"), tuple((name, str(n)) for name, n in _users(entries))),
+        Table(("Year", "Entries", "epsilon"), _sums(ledger, [e.reserved_at.year for e in entries])),
+        Table(("By", "Entries", "epsilon"), _sums(ledger, [entry.user for entry in entries])),
     ]
     return tuple(blocks)
 
 
-def _by_year(ledger, entries):
-    """Return a row for each year, with what its entries add to what all cost together."""
-    added = np.diff(how_losses_add_up(ledger)[1], prepend=0.0)
-    years = np.array([entry.reserved_at.year for entry in entries])
+def _sums(ledger, keys):
+    """Return a row for each key, with what its entries add to what all cost together."""
+    added, keys = np.diff(how_losses_add_up(ledger)[1], prepend=0.0), np.array(keys)
     return tuple(
-        (str(year), str((years == year).sum()), f"{added[years == year].sum():.6g}")
-        for year in np.unique(years)
+        (str(key), str(sum(keys == key)), f"{added[keys == key].sum():.6g}") for key in np.unique(keys)
     )
-
-
-def _users(entries):
-    return sorted(Counter(entry.user for entry in entries).items())
 
 
 def _notes(entries):
@@ -122,7 +115,7 @@ def _together(ledger):
     if epsilon == 0 and delta == 0:
         return ("Nothing was spent.",)
     rows = []
-    for at in DELTAS:
+    for at in sorted({*DELTAS, ledger.budget[1]} - {0.0}):
         try:
             total = ledger.total(at)
         except ValueError:  # the releases have more than this delta

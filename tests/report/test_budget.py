@@ -35,6 +35,7 @@ def tables(report, title):
 
 
 def fill(ledger):
+    PrivacyLedger(ledger.path, user="Ana").spend(0.125, label="a table")
     ledger.spend(0.5, 1e-7, label="ages, by hand")
     ledger.reserve(1.0, label="a path").commit(PrivacyLoss(0.25, kind="ex-post", seeded=True))
     ledger.reserve(0.125, label="a crash")
@@ -56,10 +57,13 @@ def check_report(ledger):
     assert sum(int(row[1]) for row in years.rows) == len(entries)
     assert sum(float(row[2]) for row in years.rows) == pytest.approx(spent[0], rel=1e-5)
     assert sum(int(row[1]) for row in users.rows) == len(entries)
+    assert sum(float(row[2]) for row in users.rows) == pytest.approx(spent[0], rel=1e-5)
+    assert [row[0] for row in users.rows] == sorted({entry.user for entry in entries})
     (left,) = tables(report, "What is left")
     assert left.rows[2] == ("Left", *(f"{amount:.6g}" for amount in ledger.remaining()))
     (together,) = tables(report, "What all releases cost together")
-    for (at, told), delta in zip(together.rows, budget.DELTAS):
+    deltas = sorted({*budget.DELTAS, *filter(None, [ledger.budget[1]])})
+    for (at, told), delta in zip(together.rows, deltas, strict=True):
         assert float(at) == delta
         if delta < spent[1]:
             assert told == "none: more than this delta was spent"
