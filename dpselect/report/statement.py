@@ -24,6 +24,7 @@ from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator
 from .budget import ledger_loss, ledger_sections
 from .document import PrivacyReport, Section, Table
+from .guidelines import guideline_sections
 from .theorems import proof_of
 
 PRIORS = (0.01, 0.1, 0.5)
@@ -116,6 +117,8 @@ def privacy_report(
     """Describe what was released, its loss and the assumptions, in words that can be signed.
 
     A function of what was released and of public numbers alone, so it costs nothing: no record is read.
+    It answers what NIST SP 800-226 asks of a guarantee: unit and parameters, model of trust, what was
+    bounded, bias and utility, security and side channels, and what the curator still has to do.
 
     Read more in :doc:`/yearly_report`.
 
@@ -165,9 +168,10 @@ def privacy_report(
 
     References
     ----------
-    The bound on the odds and the role of delta: Kairouz, Oh and Viswanath, *The Composition Theorem for
-    Differential Privacy*, ICML 2015, theorem 2.1. The game: Wasserman and Zhou, *A Statistical
-    Framework for Differential Privacy*, JASA 105, 2010, section 4.
+    Near, Darais, Lefkovitz and Howarth, *Guidelines for Evaluating Differential Privacy Guarantees*,
+    NIST SP 800-226, 2025. The bound on the odds and the role of delta: Kairouz, Oh and Viswanath, *The
+    Composition Theorem for Differential Privacy*, ICML 2015, theorem 2.1. The game: Wasserman and Zhou,
+    *A Statistical Framework for Differential Privacy*, JASA 105, 2010, section 4.
 
     Examples
     --------
@@ -214,7 +218,11 @@ def privacy_report(
         sections.append(Section("How good it is", _quality(model, evaluation, loss, apart)))
     if isinstance(model, CoefficientIntervals):
         sections.append(Section("How well the coefficients are known", _coefficients(model)))
+    given = [(where, _params(part)) for where, part in _given_parts(model)]
+    fitted = [(where, vars(part)) for where, part in _fitted_parts(model)]
+    measured = evaluation if isinstance(evaluation, Evaluation) else None
     sections += [
+        *guideline_sections(loss, given, fitted, measured),
         Section("Budget of the records", _budget(ledger, loss)),
         Section("How it was made", _making(loss, seeded)),
         SIGNATURE,

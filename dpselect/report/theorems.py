@@ -73,6 +73,9 @@ PROOFS = (
     Proof("DPLin.*: .* by objective perturbation", "Theorems 3 and 5", "gaussian_objective", True),
     Proof(LINEAR + "objective perturbation", "Theorems 4 and 5", "gaussian_objective", True),
     Proof(LINEAR + "output perturbation", "Section Output perturbation", "gaussian_objective", True),
+    Proof("DPLog.*: .* by objective perturbation", "Theorems 2b and 2c", "persons", True, persons=True),
+    Proof(LINEAR + "objective perturbation", "Theorems 2b and 2d", "persons", True, persons=True),
+    Proof(LINEAR + "output perturbation", "Theorem 1", "persons", True, persons=True),
     Proof("DPHuber.*: .* by objective perturbation", "Theorem 2a", "persons", persons=True),
     Proof(LINEAR + "objective perturbation", "Theorem 2", "persons", persons=True),
     Proof(LINEAR + "output perturbation", "Theorem 1", "persons", persons=True),
@@ -94,6 +97,10 @@ PROOFS = (
             persons=True,
         )
         for delta in (False, True)
+    ),
+    *(
+        Proof(r"evaluate: \d+ weighted .*", "Theorem 4", "evaluation", persons=persons)
+        for persons in (False, True)
     ),
     Proof("evaluate: .*", "Theorem 6", "persons", persons=True),
     *(
