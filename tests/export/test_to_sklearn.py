@@ -330,6 +330,7 @@ MODEL = DPLogisticRegression(classes=[0, 1])
     ],
 )
 def test_what_has_no_equal_is_refused(estimator, error, said):
+    warnings.filterwarnings("ignore", "A search or cross-validation")
     estimator = clone(estimator).fit(X, Y)
     with pytest.raises(error, match=said):
         to_sklearn(estimator)
