@@ -292,7 +292,8 @@ class StabilityGridSearchCV(
             `groups`, the id of the person whose row it is: neighbours then differ in all rows of one
             person, splits are of persons, scores are means over persons, and each of them is a mean
             over their rows. `sample_weight` of models that take it, as ``step__sample_weight`` for a
-            Pipeline, or as metadata routing sends it; scores weigh all records alike. With
+            Pipeline, or as metadata routing sends it; scores weigh all records alike, and `evaluation_`
+            as the model does. With
             ``epsilon=inf``, everything that GridSearchCV takes.
 
         Returns

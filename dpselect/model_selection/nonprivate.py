@@ -28,6 +28,7 @@ from ..records.persons import Persons, adjacency_of
 from ..rows import as_lazy, is_lazy, n_rows
 from .exact_scores import records_of
 from .progress import Progress
+from .routing import weights_among
 from .set_aside import SetAside, check_evaluation, evaluate_released
 from .sklearn_forms import as_grid, grid_points, scores_of
 
@@ -47,8 +48,10 @@ def fit_without_noise(search, X, y, params):
             X, y = records_of(X, y, groups)
             persons = None if groups is None else Persons.of(groups, X)
             aside = SetAside.of(search.evaluation, n_rows(X), stream, persons)
+            weight = weights_among(search, params)
             params = aside.params_of_training(params, X)
             (X, y), held = aside.cut(X, y)
+            held = aside.with_weights(held, weight)
         with Progress(search) as progress:
             fitted = _fit_counterpart(search, X, y, params)
             progress.step("exact scores of all candidates")

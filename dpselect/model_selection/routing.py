@@ -33,6 +33,14 @@ def take_weights(search, params):
     return weight
 
 
+def weights_among(search, params):
+    """Return the weights of records among what `fit` was given, or None; nothing is refused."""
+    name = "sample_weight"
+    if isinstance(search.estimator, Pipeline):
+        name = f"{search.estimator.steps[-1][0]}__sample_weight"
+    return params.get(name, params.get("sample_weight"))
+
+
 def _routed(search, params):
     mapping = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=search).add(estimator=search.estimator, method_mapping=mapping)

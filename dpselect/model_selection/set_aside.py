@@ -22,7 +22,13 @@ from ..noise import as_generator, is_seeded
 from ..preprocessing.tabular import known_share
 from ..private_model import PrivateModel
 from ..records.persons import Persons
-from ..records.records import as_targets, numeric_rows, one_label_a_row
+from ..records.records import (
+    Weighted,
+    as_targets,
+    numeric_rows,
+    one_label_a_row,
+    split_weights,
+)
 from ..rows import n_rows, on_labels, take, take_records
 from ..utils.validation import check_number
 from .final_fit import release_state
@@ -116,6 +122,13 @@ class SetAside:
             held = *held, self.persons.number[self.held]
         return take_records(X, y, self.training), held
 
+    def with_weights(self, held, weight):
+        """Return what was set aside, with the weights of these records if there are any."""
+        if held is None or weight is None:
+            return held
+        X, y, *numbers = held
+        return X, Weighted(y, take(weight, self.held)), *numbers
+
     def training_persons(self, X):
         """Return the persons whose rows train, or None; X are the rows that train."""
         if self.persons is None or self.held is None:
@@ -156,7 +169,7 @@ def check_held(held, candidate, estimator, public):
     """
     if held is None:
         return
-    X, y = held[:2]
+    X, y = held[0], split_weights(held[1])[0]
     model, owner = candidate.model, type(candidate.model).__name__
     if isinstance(model, RegressorMixin):
         on_labels(partial(as_targets, owner), one_label_a_row(y, owner))
@@ -195,8 +208,19 @@ def evaluate_released(search, model, held, epsilon, stream):
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
     cells = cells_of(model, None if is_classifier(model) else target_range(last_step(model)))
     X, y, *groups = held
-    plan = EvaluationPlan(cells, epsilon, random_state=state, persons=bool(groups))
-    return {"evaluation_": plan.evaluate(model, X, y, None, *groups)}
+    y, weight = split_weights(y)
+    # as the chosen model was trained; without a bound, only epsilon=inf takes weights
+    largest = getattr(last_step(model), "max_sample_weight", None)
+    if weight is None or largest is None:
+        weight = largest = None
+    plan = EvaluationPlan(
+        cells,
+        epsilon,
+        random_state=state,
+        persons=bool(groups),
+        max_weight=largest if largest is None else float(largest),
+    )
+    return {"evaluation_": plan.evaluate(model, X, y, None, *groups, weight=weight)}
 
 
 def evaluate_candidate(problem, estimator, held, epsilon):

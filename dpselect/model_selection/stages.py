@@ -78,6 +78,7 @@ class HoldOut(Stage):
         aside = SetAside.of(evaluation, rows, problem.stream, records.persons)
         weight = aside.of_training(records.weight)
         (X, y), held_out = aside.cut(records.X, records.y)
+        held_out = aside.with_weights(held_out, records.weight)
         persons = aside.training_persons(X)
         (price,) = self.price(problem)
         X, public = records_for_steps(problem.candidates, X, problem.public)

@@ -301,15 +301,18 @@ def test_what_is_set_aside_took_no_part_and_is_counted(name):
     assert run.count(held) == run.n_all - run.n == round(0.3 * run.n_all)
     (counted,) = run.recorder.of("_counts")
     plan = counted["self"]
-    assert counted.result.sum() == pytest.approx(run.count(held), abs=1e-2)
+    shares = np.ones(len(held))
+    if run.groups is not None:
+        shares = reference.shares_of(run.part(run.groups, held))
+    assert plan.max_weight == (None if run.weight is None else run.known.max_sample_weight)
+    if run.weight is not None:  # as the model that is released
+        shares = shares * np.minimum(run.weight[held], plan.max_weight) / plan.max_weight
+    assert counted.result.sum() == pytest.approx(shares.sum(), abs=1e-2)
     assert plan.persons == (run.groups is not None) == (len(training) + len(held) > run.n_all)
     spent = [part.epsilon for part in run.search.privacy_.parts]
     assert plan.epsilon == run.search.evaluation_.privacy_.epsilon == spent[0] == spent[1]
     assert counted["model"] is run.model
     if run.row["labels"] != "-":
-        shares = np.ones(len(held))
-        if run.groups is not None:
-            shares = reference.shares_of(run.part(run.groups, held))
         z = run.linear(run.known, coefficients_of(run.known, run.model), run.rows, held)
         classes = np.unique(run.known.classes)
         if len(classes) == 2:

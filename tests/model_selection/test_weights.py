@@ -16,6 +16,7 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
 )
+from dpselect.evaluation.release import EvaluationPlan
 from dpselect.linear_model.model import LinearModel
 from dpselect.metrics import get_score
 from dpselect.model_selection import grid_search
@@ -176,6 +177,38 @@ def test_tables_and_chunks():
         expected = search(strategy=name).fit(X, Y, sample_weight=WEIGHT).best_estimator_.coef_
         found = search(strategy=name).fit(chunks(X, 3), Y, sample_weight=chunks(WEIGHT, 1))
         assert found.best_estimator_.coef_ == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
+@pytest.mark.parametrize("epsilon", [5.0, np.inf])
+@pytest.mark.parametrize("estimator, name", [(MODEL, "sample_weight"), (PIPE, NAME)])
+def test_what_was_set_aside_is_weighed_as_the_model_is(epsilon, estimator, name, monkeypatch):
+    seen, original = [], EvaluationPlan._counts
+
+    def spy(self, model, X, y, by=None, persons=None, weight=None):
+        seen.append((np.asarray(X)[:, 0], weight))
+        return original(self, model, X, y, by, persons, weight)
+
+    monkeypatch.setattr(EvaluationPlan, "_counts", spy)
+    asked = search(estimator, evaluation=0.25).set_params(epsilon=epsilon)
+    found = asked.fit(X, Y, **{name: WEIGHT}).evaluation_
+    assert found.max_weight == 1.2 and "weighted counts" in str(found.privacy_)
+    ((column, weight),) = seen
+    assert len(weight) == N // 4 and weight == pytest.approx(np.minimum(column + 1.0, 1.2) / 1.2)
+    plain = search(estimator, evaluation=0.25).set_params(epsilon=epsilon).fit(X, Y).evaluation_
+    assert plain.max_weight is None and seen[1][1] is None
+
+
+def test_weights_that_were_set_aside_are_checked_before_anything_is_paid(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=10.0)
+    for i in range(0, N, 150):  # some are set aside, some train
+        weight = WEIGHT.copy()
+        weight[i : i + 150] = -1.0
+        with pytest.raises(ValueError, match="negative"):
+            search(evaluation=0.25, ledger=ledger).set_params(random_state=None).fit(
+                X, Y, sample_weight=weight
+            )
+    assert ledger.spent() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("estimator, params, error, said", [
