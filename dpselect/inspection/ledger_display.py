@@ -67,7 +67,7 @@ class PrivacyLedgerDisplay(Display):
         """
         history = ledger.history()
         epsilons = [entry.epsilon for entry in history]
-        if ledger.composition != "sum":
+        if ledger.composition != "sum" or ledger.parts:
             epsilons = np.diff(how_losses_add_up(ledger)[1], prepend=0.0)
         times = [entry.reserved_at.replace(tzinfo=None) for entry in history]
         return cls(

@@ -184,7 +184,12 @@ def current_ledger(owner=None):
             "another fit would be counted nowhere; give it its ledger=, open one here (with ledger:), "
             "or send sklearn.base.clone(estimator) in its place."
         )
-    return _opened_elsewhere(*paths) or _ledger_at(*paths) if paths else None
+    if not paths:
+        return None
+    found = _opened_elsewhere(*paths)
+    # a pickle names the file, and not the part that was open when it was made
+    unknown = found is not None and found.part_name != "" and bool(origin.ledgers)
+    return _ledger_at(*paths) if found is None or unknown else found
 
 
 def _opened_elsewhere(path):

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpselect import (
     DPHistogramDensity,
     DPLogisticRegression,
     PrivacyLedger,
+    PrivacyLedgerDisplay,
     PrivacyLoss,
     coef_interval,
     privacy_report,
@@ -223,6 +225,23 @@ def test_workers_count_for_the_part_or_for_all(ledger, backend):
     assert parts == ["first half"] * 2 + ["first half" if backend == "threading" else ""] * 2
     assert ledger.spent()[0] == pytest.approx(0.4)
     assert pickle.loads(pickle.dumps(part)).part_name == "first half"
+
+
+def test_an_estimator_that_was_pickled_for_one_part_does_not_count_for_another(ledger):
+    first, second = map(ledger.part, HALVES)
+    with first:
+        text = pickle.dumps(DPHistogramDensity(0.1, bounds=(-1, 1), bin_width=1.0))
+    with second, ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: fit(pickle.loads(text))).result()
+        pool.submit(fit).result()
+    assert [entry.part for entry in ledger.history()] == ["", "second half"]
+
+
+def test_a_picture_of_parts_ends_at_what_is_spent(ledger):
+    for half, epsilon in zip(HALVES, (1.5, 0.5)):
+        ledger.part(half).spend(epsilon)
+    ledger.spend(0.25)
+    assert np.cumsum(PrivacyLedgerDisplay.from_ledger(ledger).epsilons).tolist() == [1.5, 1.5, 1.75]
 
 
 # ---- what is refused
