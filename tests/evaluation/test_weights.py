@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, mean_absolute_error, recall_score, roc_auc_score
 
-from dpselect import DPHistogramDensity, RowChunks, evaluate
+from dpselect import DPHistogramDensity, RowChunks, calibrated, evaluate
 from dpselect.evaluation.binary import METRICS
 from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
@@ -112,6 +112,25 @@ def test_the_release_is_weighted_counts_and_noise_on_their_grid():
     noise = EvaluationPlan(plan.cells, 0.7, random_state=1, max_weight=3.0).standard_noise(50_000)
     assert (noise % 1 != 0).any()  # whole numbers would show the fractions of the weights
     assert np.abs(noise).mean() == pytest.approx(2 / 0.7, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_calibration_and_rates_are_those_of_the_weighted_population(method):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(40_000, 2))
+    y = (rows[:, 0] + rng.normal(size=40_000) > 0.3).astype(int)
+    weight = np.where(y == 1, 3.0, 1.0)
+    model = LogisticRegression().fit(rows[:20_000], y[:20_000])
+    found = evaluate(
+        model, rows[20_000:], y[20_000:], epsilon=3.0, sample_weight=weight[20_000:], max_weight=3.0
+    )
+    p = calibrated(model, found, method=method).predict_proba(rows)[:, 1]
+    exact = LogisticRegression().fit(rows, y, sample_weight=weight).predict_proba(rows)[:, 1]
+    assert np.abs(p - exact).mean() < 0.03 < np.abs(model.predict_proba(rows)[:, 1] - exact).mean()
+    flagged = calibrated(model, found, method=None, rate=0.3).predict(rows)
+    assert np.average(flagged, weights=weight) == pytest.approx(0.3, abs=0.02)
+    recall = found.metric("recall", rate=0.3)
+    assert recall.low < np.average(flagged[y == 1]) < recall.high
 
 
 @pytest.mark.parametrize("rows", ["sparse", "chunks"])
