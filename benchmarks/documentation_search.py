@@ -1,8 +1,9 @@
 """Ask the search of the built documentation what readers ask, and say which page comes first.
 
-Run ``python benchmarks/documentation_search.py doc/_build`` once the documentation is built. Sphinx's
-own program answers, in Chromium as ``pyqt6-webengine`` brings it. The script ends with 1 if more than
-one answer is wrong. A test compares the entries of the index with QUERIES, without a browser.
+Run ``python benchmarks/documentation_search.py doc/_build`` once the documentation is built from the
+start: of pages that Sphinx does not read again it forgets the entries of the index. Sphinx's own program
+answers, in Chromium as ``pyqt6-webengine`` brings it. The script ends with 1 if more than one answer is
+wrong.
 """
 
 import json
