@@ -78,28 +78,6 @@ numpydoc_xref_param_type = False
 # a page for each name, beside the links of the guide
 toc_object_entries = False
 
-# the names of scikit-learn that these pages use, in a file: a build needs no network
-intersphinx_mapping = {"sklearn": ("https://scikit-learn.org/stable", "scikit_learn.inv")}
-
-sphinx_gallery_conf = {
-    "examples_dirs": "gallery",
-    "gallery_dirs": "auto_gallery",
-    "filename_pattern": r"plot_",
-    "show_memory": False,
-    "write_computation_times": False,  # a page with scripts from a CDN
-    "abort_on_example_error": True,
-    "download_all_examples": False,
-    "within_subsection_order": "FileNameSortKey",
-    # each name's page ends with the examples that use it, and code in examples links to these pages
-    "doc_module": ("dpselect",),
-    "backreferences_dir": "api/backreferences",
-    "reference_url": {"dpselect": None},
-    # pictures that can be read on a light and on a dark page
-    "reset_modules": ("matplotlib", "gallery_style.reset"),
-}
-# what an example shows is in its text; a warning is a defect of the example
-warnings.simplefilter("error", category=UserWarning)
-
 
 def short_signature(app, what, name, obj, options, signature, returns):
     """Keep a signature to about two lines: all parameters are explained below it, with defaults."""
@@ -122,3 +100,26 @@ def breakable_title(app, pagename, templatename, context, doctree):
 def setup(app):
     app.connect("autodoc-process-signature", short_signature)
     app.connect("html-page-context", breakable_title)
+
+
+# the names of scikit-learn that these pages use, in a file: a build needs no network
+intersphinx_mapping = {"sklearn": ("https://scikit-learn.org/stable", "scikit_learn.inv")}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"plot_",
+    "show_memory": False,
+    "write_computation_times": False,  # a page with scripts from a CDN
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "within_subsection_order": "FileNameSortKey",
+    # each name's page ends with the examples that use it, and code in examples links to these pages
+    "doc_module": ("dpselect",),
+    "backreferences_dir": "api/backreferences",
+    "reference_url": {"dpselect": None},
+    # pictures that can be read on a light and on a dark page
+    "reset_modules": ("matplotlib", "gallery_style.reset"),
+}
+# what an example shows is in its text; a warning is a defect of the example
+warnings.simplefilter("error", category=UserWarning)
