@@ -3,7 +3,7 @@
 import math
 from inspect import signature
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -175,6 +175,16 @@ class TabularPipeline(Pipeline):
         from .plain_pipelines import to_sklearn
 
         return to_sklearn(Pipeline(self.steps))
+
+    if not TYPE_CHECKING:  # which would take any attribute for one of this class
+
+        def __getattr__(self, name):
+            if name == "privacy_":
+                raise AttributeError(
+                    "A Pipeline has no privacy_ of its own, because its steps state what each of them "
+                    "spends; write dpselect.privacy_of(pipeline), or pipeline[-1].privacy_ of the model."
+                )
+            return super().__getattribute__(name)  # the usual error
 
     def _by_block(self, X):
         """Return X, lazily if its encoded rows are not worth storing and the model reads blocks."""
