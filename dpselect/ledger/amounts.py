@@ -26,6 +26,11 @@ def fits(amount, total):
     return amount <= total * (1 + _ROUNDING)
 
 
+def times(amount, total, spent):
+    """Return how often an amount can be added to what was spent; all are fractions."""
+    return math.inf if amount == 0 else max(0, (total * (1 + _ROUNDING) - spent) // amount)
+
+
 def left_of(total, spent):
     """Return the largest float, approximately, that can be added to what was spent."""
     amount = float(max(total - spent, Fraction(0)))

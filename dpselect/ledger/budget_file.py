@@ -17,7 +17,7 @@ from pathlib import Path
 from ..accounting.filters import from_text, to_text
 from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .access import UNFINISHED, check_is_file, making, no_ledger, reading, writing
-from .amounts import exact, exact_sum, fits, left_of
+from .amounts import exact, exact_sum, fits, left_of, times
 from .open_blocks import block
 from .parts import WHOLE, of_part, together
 
@@ -220,11 +220,15 @@ class BudgetFile:
 
     def affords(self, loss, part=WHOLE):
         """Return whether a loss about a part, or all records, fits into the remaining budget."""
+        return self.carries(loss, part) >= 1
+
+    def carries(self, loss, part=WHOLE):
+        """Return how often a loss fits into the remaining budget; inf for a loss of 0."""
         if loss.epsilon == math.inf:
-            return False
+            return 0
         law = self.law
-        return all(
-            fits(spent + exact(more), exact(total))
+        return min(
+            times(exact(more), exact(total), spent)
             for spent, more, total in zip(self.spent(part), law.amounts(loss), law.limits)
         )
 

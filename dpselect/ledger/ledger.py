@@ -5,6 +5,7 @@ between. So a loss is *reserved* before any noise is drawn, and *committed* when
 made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -330,6 +331,41 @@ class PrivacyLedger:
         """
         with snapshot(self.path) as file:
             return file.left(self.part_name)
+
+    def carries(self, loss: PrivacyLoss) -> int:
+        """Return how many more releases of a loss the remaining budget pays for.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            Of one release, such as ``PrivacyLoss(0.5)``.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the loss is for another adjacency than the ledger, or 0.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from dpselect import PrivacyLedger, PrivacyLoss
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = PrivacyLedger(os.path.join(folder, "patients.ledger"), epsilon=2.0)
+        ...     ledger.spend(0.3)
+        ...     ledger.carries(PrivacyLoss(0.5))
+        3
+        """
+        with snapshot(self.path) as file:
+            number = file.carries(in_unit(loss, file, self.rows_per_person), self.part_name)
+        if number == math.inf:
+            raise ValueError(
+                "loss is 0, which any budget pays for at any number of times; give another."
+            )
+        return int(number)
 
     def spent(self) -> tuple[float, float]:
         """Return the spent budget; uncommitted reservations count in full.

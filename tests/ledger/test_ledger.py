@@ -117,6 +117,23 @@ def test_all_that_remains_can_be_spent(path):
     assert ledger.remaining()[0] < 1e-15 and ledger.spent()[0] == math.pi
 
 
+@pytest.mark.parametrize("composition", ["sum", "renyi"])
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+def test_it_carries_as_many_releases_as_it_pays_for(path, composition, delta):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=1e-6, composition=composition)
+    ledger.spend(0.3)
+    loss, paid = PrivacyLoss(0.1, delta), 0
+    stated = ledger.carries(loss)
+    with pytest.raises(BudgetExceededError):
+        for paid in range(100):  # noqa: B007
+            ledger.spend(loss.epsilon, loss.delta)
+    assert paid == stated > 0 == ledger.carries(loss)
+    with pytest.raises(ValueError, match="loss is 0"):
+        ledger.carries(PrivacyLoss(0.0))
+    with pytest.raises(ValueError, match="adjacency"):
+        ledger.carries(replace(loss, adjacency="replace all rows of one person"))
+
+
 def test_nothing_can_be_committed_twice_or_above_what_was_reserved(ledger):
     reservation = ledger.reserve(0.5)
     for loss in (PrivacyLoss(0.6), PrivacyLoss(0.5, 1e-9)):
