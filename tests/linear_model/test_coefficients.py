@@ -390,7 +390,7 @@ def test_several_classes_move_farther_than_two():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", "sums", "huber", "poisson"])
 def test_they_hold_the_coefficients_of_the_population(name):
-    model, n, runs = MODELS[name][0], 4000, 60
+    model, n, runs = clone(MODELS[name][0]).set_params(epsilon=2.0), 4000, 60
     rng = np.random.default_rng(3)
 
     def drawn(size):
