@@ -216,6 +216,7 @@ CONDITIONS = {
 # no test of the library's own dependencies is skipped; of those that are installed for tests, none is
 OPTIONAL = {
     "PyQt6.QtWebEngineCore",
+    "axe_playwright_python",
     "diffprivlib.models",
     "fairlearn.metrics",
     "fairlearn.postprocessing",

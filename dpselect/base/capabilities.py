@@ -65,6 +65,16 @@ class HasNoiseLength(Protocol):
 
 
 @runtime_checkable
+class ForecastsIntervals(Protocol):
+    """An estimator whose intervals of coefficients can be forecast from invented rows."""
+
+    def half_widths_before(
+        self, X: Any, y: Any, epsilon: float, n_samples: int, persons: bool = False
+    ) -> dict[Any, float]:
+        """Return half the widths of 95 % intervals, before there is a fit."""
+
+
+@runtime_checkable
 class PostProcesses(Protocol):
     """An estimator with parameters that may change after the release, at no cost."""
 

@@ -146,8 +146,7 @@ class StabilitySearchDisplay(Display):
         ax.set(
             xlabel="scale of the noise of the score",
             ylim=(len(places) - 0.5, -0.5),
-            title=f'"{plan.strategy}", epsilon {plan.epsilon:.4g}: '
-            f"{plan.training_epsilon:.3g} to train, {plan.selection_epsilon:.3g} to select",
+            title=plan.division,
         )
 
 

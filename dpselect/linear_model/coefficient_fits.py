@@ -126,10 +126,11 @@ def check_same_unit(model, sample_weight, groups):
         )
 
 
-def fits_of(model, n_samples, names=None):
+def fits_of(model, n_samples, names=None, epsilon=None):
     """Return a Fit for each class of a model, or one if there are no more than two.
 
-    `names` are those of the columns; None is for those that the model knows.
+    `names` are those of the columns, and `epsilon` is that of the training; None is for those of the
+    model.
     """
     check_model(model)
     if getattr(model, "n_samples_", n_samples) != n_samples:
@@ -144,7 +145,8 @@ def fits_of(model, n_samples, names=None):
     ridge = isinstance(model, DPRidge)
     K = 1 if ridge else len(np.atleast_2d(model.coef_))
     shape = PublicShape(n_samples, model.n_features_in_, K, of_persons(model))
-    calibration, checked = like.calibration(shape, epsilon_of_fit(model)), Trial(like, 1.0).records
+    epsilon = epsilon_of_fit(model) if epsilon is None else epsilon
+    calibration, checked = like.calibration(shape, epsilon), Trial(like, 1.0).records
     if names is None:
         names = tuple(getattr(model, "feature_names_in_", range(model.n_features_in_)))
     if ridge:

@@ -223,12 +223,13 @@ def _name_text(name):
     return f"{name[0]!s}: {name[1]!s}" if isinstance(name, tuple) else str(name)
 
 
-def intervals_of(fits, matrices, deviation, loss):
+def intervals_of(fits, matrices, deviation, loss, sharing=None):
     """Compute the intervals from released matrices: post-processing.
 
-    `matrices` has both of each fit, and `deviation` is that of an entry, relative to its bound.
+    `matrices` has both of each fit, and `deviation` is that of an entry, relative to its bound. So many
+    errors as `sharing` share the noise of their matrices; None is for as many as columns require.
     """
-    found = [_errors(fit, *pair, deviation) for fit, pair in zip(fits, matrices)]
+    found = [_errors(fit, *pair, deviation, sharing) for fit, pair in zip(fits, matrices)]
     coef, errors, noise_share = (np.concatenate(part, axis=-1) for part in zip(*(f[:3] for f in found)))
     curvature, gradients = (np.stack(part) if len(fits) > 1 else part[0] for part in zip(*matrices))
     return CoefficientIntervals(
@@ -249,7 +250,7 @@ def least_curvature(fit, deviation):
     return FEWEST_DEVIATIONS * fit.bounds[0] * deviation * math.sqrt(2 * len(fit.w))
 
 
-def _errors(fit, curvature, gradients, deviation):
+def _errors(fit, curvature, gradients, deviation, sharing):
     """Return centres, simulated errors, the fraction due to the model's noise, and lost names."""
     d = len(fit.w)
     weighted = np.outer(fit.weights, fit.weights)
@@ -262,7 +263,7 @@ def _errors(fit, curvature, gradients, deviation):
     if missing[-1] > 0:  # no direction is known
         return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan), lost
     generator = np.random.default_rng(0)
-    sharing = SHARING if d > MANY else 1
+    sharing = sharing or (SHARING if d > MANY else 1)
     sampled, added = np.empty((2, DRAWS, d))
     at_once = max(1, IN_MEMORY // d**2)
     for start in range(0, DRAWS // sharing, at_once):

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.estimator import warn_if_seeded
-from ..ledger import PrivacyLedger, spending, warn_if_uncharged
+from ..ledger import PrivacyLedger, spending, warn_if_uncharged, without_spending
 from ..model_selection.private_steps import last_step, steps_before
 from ..model_selection.row_steps import quietly
 from ..noise import (
@@ -36,11 +36,11 @@ from ..records.training import (
     warn_of_training_records,
 )
 from ..rows import as_lazy, is_lazy, map_rows
-from ..utils.parameters import as_fitted
+from ..utils.parameters import as_fitted, with_values
 from ..utils.type_aliases import Estimator, MatrixLike
 from ..utils.validation import check_epsilon, check_number
 from .coefficient_fits import check_model, check_same_unit, fits_of
-from .coefficient_intervals import CoefficientIntervals, intervals_of, least_curvature, upper
+from .coefficient_intervals import SHARING, CoefficientIntervals, intervals_of, least_curvature, upper
 
 # replacing a record removes two matrices of norm 1 per class, and adds two others
 SENSITIVITY = 2.0
@@ -266,12 +266,30 @@ def coef_interval_forecast(
     plan = IntervalPlan(fits_of(model, n_samples, names), epsilon, persons=groups is not None)
     plan.check_size(n_records)
     X, sample_weight = _rows_of_fit(X, sample_weight, steps, model)
-    m, sums = plan.sums(X, y, sample_weight, groups)
-    means = [[matrix / m for matrix in pair] for pair in sums()]
-    # noise of the release, and the same again that intervals count with
-    intervals = intervals_of(plan.fits, means, math.sqrt(2) * plan.deviation(n_records), plan.loss)
-    low, high = intervals.confidence_interval(confidence_level)
-    return dict(zip(intervals.names, ((high - low) / 2).tolist()))
+    return plan.half_widths(X, y, n_records, confidence_level, sample_weight, groups)
+
+
+def half_widths_before(model, X, y, epsilon, n_samples, persons=False):
+    """Forecast half the widths of 95 % intervals of a model that is not fitted, from invented rows.
+
+    Model and intervals have a loss of `epsilon` each, and `n_samples` records, or persons. Raises
+    ValueError if so few say nothing, whatever they are.
+
+    Returns
+    -------
+    dict
+        From the name of each coefficient; NaN where nothing would be known.
+    """
+    groups = np.arange(len(y)) if persons else None
+    # without noise, whose law is that of the plan
+    exact = with_values(model, epsilon=math.inf, delta=0.0, ledger=None, random_state=None)
+    with without_spending():
+        exact.fit(X, y, groups=groups)
+    exact.set_params(delta=model.delta)
+    plan = IntervalPlan(fits_of(exact, n_samples, epsilon=epsilon), epsilon, persons=persons)
+    plan.check_size(n_samples)
+    # two digits are shown, in little time
+    return plan.half_widths(X, y, n_samples, groups=groups, sharing=SHARING)
 
 
 def _parts(model):
@@ -367,6 +385,16 @@ class IntervalPlan:
             return [fit.sums(X, records) for fit in self.fits]
 
         return len(evaluated), partial(evaluated.evaluate_quietly, sums)
+
+    def half_widths(self, X, y, n_records, level=0.95, sample_weight=None, groups=None, sharing=None):
+        """Return half the widths that intervals of n_records like these would have, by name."""
+        m, sums = self.sums(X, y, sample_weight, groups)
+        means = [[matrix / m for matrix in pair] for pair in sums()]
+        # noise of the release, and the same again that intervals count with
+        deviation = math.sqrt(2) * self.deviation(n_records)
+        found = intervals_of(self.fits, means, deviation, self.loss, sharing)
+        low, high = found.confidence_interval(level)
+        return dict(zip(found.names, ((high - low) / 2).tolist()))
 
     def intervals(self, X, y, sample_weight=None, groups=None):
         """Release the matrices, and compute intervals from them; charges no ledger."""

@@ -382,6 +382,56 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         """
         return float(self.calibration(shape, epsilon).noise_length)
 
+    def half_widths_before(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        epsilon: float,
+        n_samples: int,
+        persons: bool = False,
+    ) -> dict[Any, float]:
+        """Forecast half the widths of 95 % intervals of the coefficients, before there is a fit.
+
+        For plans; :func:`~dpselect.coef_interval_forecast` is for models that were fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n_features)
+            Invented or public rows.
+        y : array-like of shape (k,)
+            Their labels or targets.
+        epsilon : float
+            Privacy loss of the model; the intervals, of other records, have the same.
+        n_samples : int
+            Number of records, or persons, that train; as many others are for the intervals.
+        persons : bool, default=False
+            Whether records are persons with any number of rows.
+
+        Returns
+        -------
+        dict
+            From the name of each coefficient to half the width; NaN where nothing would be known.
+
+        Raises
+        ------
+        ValueError
+            If so few records say nothing of the coefficients, whatever they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import DPLogisticRegression
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.uniform(-0.7, 0.7, size=(1000, 2)), rng.integers(2, size=1000)
+        >>> model = DPLogisticRegression(classes=[0, 1])
+        >>> widths = [model.half_widths_before(X, y, 1.0, n)[0] for n in (10_000, 100_000)]
+        >>> bool(widths[1] < widths[0])
+        True
+        """
+        from .coefficients import half_widths_before  # which imports this module
+
+        return half_widths_before(self, X, y, epsilon, n_samples, persons)
+
     def to_sklearn(self) -> Pipeline:
         """Return an equal model of scikit-learn alone: steps that clip rows, and a linear model.
 

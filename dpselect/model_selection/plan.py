@@ -139,12 +139,35 @@ class SelectionPlan:
         # candidates do not travel with what was planned for them
         return {**vars(self), "comparison": self.comparison, "_compare": tuple, "_grid": None}
 
-    def to_html(self) -> str:
+    @property
+    def division(self) -> str:
+        """str : The strategy, and how it divides epsilon."""
+        return (
+            f'"{self.strategy}", epsilon {self.epsilon:.4g}: {self.training_epsilon:.3g} to train, '
+            f"{self.selection_epsilon:.3g} to select"
+        )
+
+    @property
+    def detects(self) -> str:
+        """str : What difference of scores is seen; empty if no scores are compared."""
+        if math.isnan(self.minimum_detectable_difference):
+            return ""
+        return (
+            f"; minimum detectable difference of scores {self.minimum_detectable_difference:.2g}, and a "
+            f"perfect model gains {self.stake:.2g}"
+        )
+
+    def to_html(self, ledger: Any = None) -> str:
         """Return a page with controls for epsilon, records, columns, delta and the evaluation.
 
         For those who decide before any record is read: what quality is expected, how well it will be
         known, what is promised, and what plans say, over a grid of public numbers. It is one file that
-        needs no network. It takes some seconds, in which some ninety plans are made.
+        needs no network. It takes some seconds, in which more than a hundred plans are made.
+
+        Parameters
+        ----------
+        ledger : PrivacyLedger, default=None
+            The page then says how many such releases it carries. Nothing is spent.
 
         Returns
         -------
@@ -153,25 +176,33 @@ class SelectionPlan:
         Raises
         ------
         ValueError
-            If the plan is not one that `plan` has returned, but one of a fit or of a file.
+            If the plan is not one that `plan` has returned, but one of a fit or of a file; or if the
+            ledger is for another adjacency.
         """
-        return page_of(self._known_grid())
+        return page_of(self._known_grid(), ledger)
 
-    def to_grid(self) -> dict[str, Any]:
+    def to_grid(self, ledger: Any = None) -> dict[str, Any]:
         """Return the numbers of the page as plain numbers and strings, ready for JSON.
+
+        Parameters
+        ----------
+        ledger : PrivacyLedger, default=None
+            As for :meth:`to_html`.
 
         Returns
         -------
         dict
             "axes" has the values of each control, "plans" what plans say, by epsilon, records, columns
-            and delta, and "evaluations" what is expected of an evaluation, by epsilon and records.
+            and delta, "evaluations" and "groups" what is expected of an evaluation, by epsilon and
+            records, "intervals" how wide those of coefficients are expected, by epsilon, and "releases"
+            how many releases a budget carries, by epsilon and delta.
 
         Raises
         ------
         ValueError
             As for :meth:`to_html`.
         """
-        return dict(self._known_grid().to_dict())
+        return dict(self._known_grid().to_dict(ledger))
 
     def _known_grid(self):
         if self._grid is None:

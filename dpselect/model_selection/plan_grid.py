@@ -1,6 +1,7 @@
 """Plans of one search for other epsilons, records, columns and deltas: the numbers of its page.
 
-Nothing here is computed but by plans and forecasts, and no record is read.
+All numbers are those of plans and forecasts, as texts of the digits that the page shows, and no record
+is read.
 """
 
 import math
@@ -19,19 +20,27 @@ from ..records.persons import adjacency_of
 from .candidates import make_candidates, parameters
 from .plan import SelectionPlan
 from .plan_advice import customary_delta
-from .quality_forecast import forecast, forecast_metrics, weighted
+from .plan_intervals import interval_widths
+from .quality_forecast import CONSTANT, forecast, weighted
 from .set_aside import cells_before
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # multiples of the number of records, and parts of the columns, rounded up
 RECORDS, COLUMNS = (1 / 4, 1, 4), (1 / 4, 1 / 2, 1)
 # records of the evaluation, beside one that trains
-HELD = (1 / 19, 1 / 9, 1 / 4, 1)
+HELD = (1 / 9, 1 / 4, 1)
 # of the rarer of two classes
 SHARES = (0.5, 0.3, 0.1, 0.03, 0.01)
 BUDGETS = (1.0, 2.0, 5.0, 10.0)
-# a group is this part of the records
-GROUP = 0.1
+# records of a group in the evaluation
+GROUPS = (30, 100, 300, 1000, 3000, 10_000)
+# an AUC, or R^2, that similar data reach without privacy
+REACHABLE = {
+    "roc_auc": (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
+    "r2": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+}
+# so many of the longest columns are planned without
+LONGEST = 15
 
 
 @dataclass(frozen=True)
@@ -90,9 +99,9 @@ class PlanGrid:
         return [] if self.schema is None else list(self.schema.columns)
 
     def plan(
-        self, epsilon: float, n: int, delta: float = 0.0, n_columns: int | None = None
+        self, epsilon: float, n: int, delta: float = 0.0, columns: list[Any] | None = None
     ) -> SelectionPlan:
-        """Return the plan with other public numbers."""
+        """Return the plan with other public numbers, and some of the columns."""
         search = clone(self.search).set_params(epsilon=epsilon)
         estimator, names = search.estimator, self.columns()
         if names:
@@ -100,60 +109,81 @@ class PlanGrid:
         model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         if "delta" in parameters(model):
             model.set_params(delta=delta)
-        if n_columns is not None and n_columns < len(names):
-            encoder = estimator.steps[-2][0]
-            estimator.set_params(**{f"{encoder}__columns": names[:n_columns]})
-        return search.plan(n, self.n_features, self.n_classes, self.example, self.persons)
+        if columns and len(columns) < len(names):
+            estimator.set_params(**{f"{estimator.steps[-2][0]}__columns": columns})
+        # with a schema a plan invents a row, which is faster than reading a dataframe
+        example = self.example if len(names) != self.n_features else None
+        return search.plan(n, self.n_features, self.n_classes, example, self.persons)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers of the page, ready for JSON."""
-        names, first = self.columns(), self.first
-        metrics = forecast_metrics(first.model, first.n_problems)
-        shares = ()
-        if metrics and metrics[0] == "roc_auc":
-            known = known_share(first.model)
-            shares = SHARES if known is None else (min(known, 1 - known),)
-        given = float(self.search.epsilon)
-        epsilons = sorted({*EPSILONS, given})
-        records = sorted({max(1, round(part * self.n_training)) for part in RECORDS})
-        parts = (
-            sorted({math.ceil(part * len(names)) for part in COLUMNS}) if names else [self.n_features]
+    def to_dict(self, ledger: Any = None) -> dict[str, Any]:
+        """Return all numbers of the page, ready for JSON; of a ledger, how many releases it carries."""
+        axes = self._axes()
+        epsilons, records, parts, deltas, shares = (
+            axes[name] for name in ("epsilon", "records", "columns", "delta", "share")
         )
-        deltas = self._deltas(first.model)
-        held = sorted({max(1, round(part * self.n_training)) for part in HELD})
+        cells = [
+            [
+                [[self._cell(epsilon, n, delta, k, axes) for delta in deltas] for k in parts]
+                for n in records
+            ]
+            for epsilon in epsilons
+        ]
         return {
             "unit": f"{adjacency_of(self.persons).unit}s",
-            "columns": names,
-            "metrics": list(metrics),
-            "axes": {
-                "epsilon": epsilons,
-                "records": records,
-                "columns": parts,
-                "delta": deltas,
-                "held": held,
-                "share": list(shares),
-            },
-            "start": {
-                "epsilon": epsilons.index(given),
-                "records": records.index(self.n_training),
-                "columns": len(parts) - 1,
-                "delta": len(deltas) - 1 if float(parameters(first.model).get("delta", 0.0)) else 0,
-                "held": min(2, len(held) - 1),
-                "share": 0,
-            },
-            "plans": [
-                [
-                    [[self._cell(epsilon, n, delta, k, shares) for delta in deltas] for k in parts]
-                    for n in records
-                ]
-                for epsilon in epsilons
+            "columns": self.columns(),
+            "metrics": self.metrics,
+            "axes": axes,
+            "start": self._start(axes),
+            "plans": cells,
+            "evaluations": [
+                [self._widths(epsilon, n, shares) for n in axes["held"]] for epsilon in epsilons
             ],
-            "evaluations": [[self._widths(epsilon, n, shares) for n in held] for epsilon in epsilons],
+            "groups": [[self._group_widths(epsilon, n) for n in axes["group"]] for epsilon in epsilons],
+            "intervals": [self._intervals(epsilon) for epsilon in epsilons],
             "releases": [
-                {"epsilon": epsilon, "sure": _percent(1 / (1 + math.exp(-epsilon)))}
-                | {f"of {budget:g}": math.floor(budget / epsilon + 1e-9) for budget in BUDGETS}
-                for epsilon in epsilons
+                [self._releases(epsilon, delta, ledger) for delta in deltas] for epsilon in epsilons
             ],
+            "without": self._without(),
+        }
+
+    @cached_property
+    def metrics(self):
+        """list of str : Of the forecast; empty if there is none for the model."""
+        given = self.plan(float(self.search.epsilon), self.n_training)
+        return [each.metric for each in given.expected_quality]
+
+    def _axes(self):
+        names, model, metrics = self.columns(), self.first.model, self.metrics
+        shares = ()
+        if metrics and metrics[0] == "roc_auc":
+            known = known_share(model)
+            shares = SHARES if known is None else (min(known, 1 - known),)
+        held = sorted({max(1, round(part * self.n_training)) for part in HELD})
+        return {
+            "epsilon": sorted({*EPSILONS, float(self.search.epsilon)}),
+            "records": sorted({max(1, round(part * self.n_training)) for part in RECORDS}),
+            "columns": sorted({math.ceil(part * len(names)) for part in COLUMNS})
+            if names
+            else [self.n_features],
+            "delta": self._deltas(model),
+            "share": list(shares),
+            "reachable": list(REACHABLE[metrics[0]]) if metrics else [],
+            "held": held,
+            "group": [n for n in GROUPS if n <= held[-1]] or held[-1:],
+        }
+
+    def _start(self, axes):
+        """Return the place of the search as it was given on each axis."""
+        given = parameters(self.first.model).get("delta", 0.0)
+        return {
+            "epsilon": axes["epsilon"].index(float(self.search.epsilon)),
+            "records": axes["records"].index(self.n_training),
+            "columns": len(axes["columns"]) - 1,
+            "delta": len(axes["delta"]) - 1 if float(given) else 0,
+            "share": 0,
+            "reachable": len(axes["reachable"]) // 2,
+            "held": min(1, len(axes["held"]) - 1),
+            "group": len(axes["group"]) // 2,
         }
 
     def _deltas(self, model):
@@ -162,39 +192,78 @@ class PlanGrid:
             return [0.0]
         return [0.0, float(given) or customary_delta(self.n_training)]
 
-    def _cell(self, epsilon, n, delta, n_columns, shares):
+    def _cell(self, epsilon, n, delta, n_columns, axes):
         """Return what a plan says at one point of the grid."""
-        planned = self.plan(epsilon, n, delta, n_columns)
-        expected = planned.expected_quality
-        varied = shares if len(shares) > 1 else (None,)
+        planned = self.plan(epsilon, n, delta, self.columns()[:n_columns])
+        expected, several = planned.expected_quality, len(planned.params) > 1
+        varied = axes["share"] if len(axes["share"]) > 1 else (None,)
         kept = [
-            [_band(forecast(each.metric, weighted(each.signal, share))) for each in expected]
+            [forecast(each.metric, weighted(each.signal, share)) for each in expected]
             for share in varied
         ]
-        signal = expected[0].signal if expected else None
         stated = PrivacyLoss(
             planned.epsilon, planned.delta, adjacency=adjacency_of(self.persons), label="plan"
         )
         return {
-            "training_epsilon": f"{planned.training_epsilon:.4g}",
-            "signal": None if signal is None else f"{signal:,.0f}" if signal >= 10 else f"{signal:.2g}",
-            "kept": kept,
-            "advice": list(planned.advice),
-            "strategy": planned.strategy,
+            "division": f"{planned.division}{planned.detects}." if several else "",
+            "signal": f"{expected[0].signal:.3g}" if expected else None,
+            "kept": [list(map(_band, each)) for each in kept],
+            "reached": [
+                [_reached(each[0], best) for best in axes["reachable"]] for each in kept if each
+            ],
+            "advice": [*(planned.messages if several else ()), *planned.advice],
             "statement": str(stated).splitlines()[0],
         }
 
     def _widths(self, epsilon, n, shares):
-        """Return half the lengths of intervals of an evaluation of n records, and of a tenth of them."""
+        """Return half the lengths of intervals of an evaluation of n records, by share."""
         cells = cells_before(self.model, self.n_classes)
-        group = max(1, round(GROUP * n))
-        of_all = [
-            evaluation_forecast(cells, n, epsilon, self.persons, share) for share in shares or (None,)
+        return [
+            _half_lengths(evaluation_forecast(cells, n, epsilon, self.persons, share))
+            for share in shares or (None,)
         ]
-        return {
-            "all": list(map(_half_lengths, of_all)),
-            "group": _half_lengths(evaluation_forecast(cells, group, epsilon, self.persons)),
+
+    def _group_widths(self, epsilon, n):
+        """Return those of a group of n records."""
+        return self._widths(epsilon, n, ())[0]
+
+    def _intervals(self, epsilon):
+        """Return how wide intervals of coefficients are expected, or None."""
+        if self.schema is None:
+            return None
+        return interval_widths(
+            self.first.estimator, self.schema, self.n_classes, epsilon, self.n_training, self.persons
+        )
+
+    def _releases(self, epsilon, delta, ledger):
+        """Return what a promise means, and how many such releases budgets carry."""
+        carried = {f"{budget:g}": math.floor(budget / epsilon + 1e-9) for budget in BUDGETS}
+        if ledger is not None:
+            loss = PrivacyLoss(epsilon, delta, adjacency=adjacency_of(self.persons), label="plan")
+            carried[f"the ledger, {ledger}"] = ledger.carries(loss)
+        return {"sure": _sure(epsilon), "carried": carried}
+
+    def _without(self):
+        """Return what leaving out a column gains, as so many times the records; the longest first."""
+        names = self.columns()
+        if not self.metrics or len(names) < 2:
+            return []
+        levels = {name: len(getattr(self.schema.columns[name], "levels", "four")) for name in names}
+        delta = parameters(self.first.model).get("delta", 0.0)
+
+        def signal(columns):
+            planned = self.plan(float(self.search.epsilon), self.n_training, delta, columns)
+            return planned.expected_quality[0].signal
+
+        whole = signal(names)
+        gains = {
+            left_out: signal([name for name in names if name != left_out]) / whole
+            for left_out in sorted(names, key=levels.get, reverse=True)[:LONGEST]
         }
+        return [
+            {"column": str(name), "times": f"{gains[name]:.2f}"}
+            for name in sorted(gains, key=gains.get, reverse=True)
+        ]
 
 
 def _half_lengths(estimates):
@@ -204,8 +273,21 @@ def _half_lengths(estimates):
     }
 
 
+def _reached(kept, best):
+    """Return the metric that is expected where the best model without privacy has `best`."""
+    base = CONSTANT[kept.metric]
+    return [f"{base + share * (best - base):.2f}" for share in (kept.low, kept.median, kept.high)]
+
+
 def _band(expected):
     return [_percent(expected.low), _percent(expected.median), _percent(expected.high)]
+
+
+def _sure(epsilon):
+    """Return how sure somebody may become who is half sure, rounded up."""
+    doubt = 100 / (1 + math.exp(epsilon))
+    digits = max(1, -math.floor(math.log10(doubt)))
+    return f"{100 - math.floor(doubt * 10**digits) / 10**digits:.{digits}f}%"
 
 
 def _percent(share):

@@ -16,21 +16,23 @@ BAR = (
 )
 
 
-def page_of(grid):
+def page_of(grid, ledger=None):
     """Return the page of a PlanGrid as HTML: it needs no network, and its script computes nothing.
 
     Parameters
     ----------
     grid : PlanGrid
+    ledger : PrivacyLedger, default=None
 
     Returns
     -------
     str
     """
-    numbers = grid.to_dict()
+    numbers = grid.to_dict(ledger)
     template = Template(files(__package__).joinpath("plan_page.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(f"Plan of a private {type(grid.model).__name__}"),
+        unit=numbers["unit"],
         date=date.today().isoformat(),
         about=f"{grid.n_training:,} {numbers['unit']} that train, {grid.n_features} columns.",
         table=_table(numbers),
@@ -53,13 +55,16 @@ def picture_of(plan):
 def _table(numbers):
     """Return the forecast of the search as it was given, for each epsilon, as an HTML table."""
     start, axes = numbers["start"], numbers["axes"]
-    head = ["epsilon", *(WORDS[metric] for metric in numbers["metrics"]), "promise"]
+    head = [
+        "epsilon",
+        *(f"kept of the {WORDS[metric]}" for metric in numbers["metrics"]),
+        "at most so sure",
+    ]
     rows = []
     for i, epsilon in enumerate(axes["epsilon"]):
         plan = numbers["plans"][i][start["records"]][start["columns"]][start["delta"]]
-        kept = plan["kept"][0] if plan["kept"] else []
-        bands = [f"{median} ({low} to {high})" for low, median, high in kept]
-        rows.append([f"{epsilon:g}", *bands, plan["statement"]])
+        bands = [f"{median} ({low} to {high})" for low, median, high in plan["kept"][start["share"]]]
+        rows.append([f"{epsilon:g}", *bands, numbers["releases"][i][start["delta"]]["sure"]])
     cells = [
         f"<th scope=row>{row[0]}</th>" + "".join(f"<td>{escape(c)}</td>" for c in row[1:])
         for row in rows

@@ -21,6 +21,8 @@ LINES: dict[str, tuple[tuple[float, float], ...]] = {
     "brier": ((-6.38, 1.36), (-4.22, 1.26), (-1.68, 1.11)),
     "r2": ((-9.5, 1.48), (-1.45, 0.77), (-0.89, 0.92)),
 }
+# what a constant has
+CONSTANT = {"roc_auc": 0.5, "r2": 0.0}
 WORDS = {"roc_auc": "AUC", "brier": "Brier score", "r2": "R^2"}
 # medians below which more records are worth their while, and below which nothing is
 GOOD, POOR = 0.8, 0.2

@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dpselect import DPHuberRegressor, DPLogisticRegression, DPRidge, StabilityGridSearchCV
+from dpselect import (
+    DPHuberRegressor,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+    StabilitySearchDisplay,
+    coef_interval_forecast,
+)
 from dpselect.model_selection import plan_grid
 from dpselect.preprocessing import tabular_pipeline
 
 SCHEMA = {"age": (0, 100), "</script><b>": ["yes", "no"], "bmi": (10, 60), "job": list("abcdefgh")}
+MODEL = DPLogisticRegression(classes=[0, 1])
 EXAMPLE = np.array([[40, "yes", 20, "a"]], dtype=object)
 
 
@@ -53,7 +62,7 @@ def check_cells(searched, found):
             f"{each.median:.0%} ({each.low:.0%} to {each.high:.0%})" for each in plan.expected_quality
         ]
         assert [f"{median} ({low} to {high})" for low, median, high in cell["kept"][0]] == kept
-        assert cell["advice"] == list(plan.advice) and cell["strategy"] == plan.strategy
+        assert cell["advice"] == list(plan.advice)
         assert f"(epsilon = {plan.epsilon:g}, delta = {plan.delta:g})" in cell["statement"]
 
 
@@ -74,10 +83,79 @@ def test_every_number_is_that_of_a_plan():
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+def test_what_an_auc_would_be_follows_from_what_is_kept():
+    found = planned(search(), 3200).to_grid()
+    (expected,) = {e for e in planned(search(), 3200).expected_quality if e.metric == "roc_auc"}
+    j = found["axes"]["reachable"].index(0.9)
+    reached = found["plans"][0][-1][-1][0]["reached"][0][j]
+    assert reached == [
+        f"{0.5 + 0.4 * part:.2f}" for part in (expected.low, expected.median, expected.high)
+    ]
+
+
+def test_leaving_out_a_long_column_gains_most():
+    without = planned(search(), 3200).to_grid()["without"]
+    gains = {each["column"]: float(each["times"]) for each in without}
+    assert gains.keys() == SCHEMA.keys() and list(gains)[0] == "job" and list(gains.values())[-1] > 1
+    # fewer columns as another search has them
+    three = {name: entry for name, entry in SCHEMA.items() if name != "job"}
+    model = tabular_pipeline(three, DPLogisticRegression(classes=[0, 1]))
+    signals = [
+        p.expected_quality[0].signal for p in (search(model).plan(3200, 3), planned(search(), 3200))
+    ]
+    assert gains["job"] == pytest.approx(signals[0] / signals[1], abs=0.01)
+
+
+def test_intervals_of_coefficients_are_those_of_their_forecast():
+    model = tabular_pipeline({"age": (0, 100), "bmi": (10, 60)}, MODEL, expansion="linear")
+    found = search(model).plan(1500, 2).to_grid()["intervals"]
+    assert [float(each["median"]) <= float(each["widest"]) for each in found] == [True, True]
+    assert float(found[1]["median"]) < float(found[0]["median"])  # by a larger epsilon
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.uniform(0, 100, 20_000), rng.uniform(10, 60, 20_000)])
+    y = rng.integers(2, size=20_000)
+    fitted = clone(model).fit(X[:10_000], y[:10_000])
+    widths = coef_interval_forecast(fitted, X[10_000:], y[10_000:], epsilon=1.0, n_samples=1500)
+    del widths["intercept"]
+    assert float(found[0]["widest"]) == pytest.approx(max(widths.values()), rel=0.3)
+    # of so few nothing is known
+    (few, _) = planned(search(), 400).to_grid()["intervals"]
+    assert "says nothing of" in few["why"]
+    of_persons = search(model).plan(1500, 2, persons=True).to_grid()["intervals"]
+    assert float(of_persons[1]["median"]) >= float(found[1]["median"])
+
+
+def test_a_page_counts_what_a_ledger_carries(tmp_path):
+    ledger, persons = PrivacyLedger(tmp_path / "l", epsilon=10.0, delta=1e-6), tmp_path / "persons"
+    ledger.spend(2.5)
+    plan = search(MODEL).plan(2000, 3)
+    (pure, with_delta), _ = plan.to_grid(ledger)["releases"]
+    label = f"the ledger, {ledger}"
+    assert pure["carried"] == {"1": 1, "2": 2, "5": 5, "10": 10, label: 7}
+    assert with_delta["carried"][label] == 1 and ledger.spent() == (2.5, 0.0)
+    with pytest.raises(ValueError, match="adjacency"):
+        plan.to_html(PrivacyLedger(persons, epsilon=1.0, adjacency="replace all rows of one person"))
+
+
+def test_a_page_and_the_picture_of_a_search_agree():
+    pytest.importorskip("matplotlib")
+    plan = search(MODEL, {"alpha": [0.001, 0.1]}, scoring="ramp", strategy="stability").plan(5000, 3)
+    said = plan.to_grid()["plans"][0][-1][0][0]
+    display = StabilitySearchDisplay.from_plan(plan).plot()
+    noise, stake = (line.get_xdata()[0] for line in display.ax_.lines)
+    assert said["division"] == (
+        f"{display.ax_.get_title()}; minimum detectable difference of scores {noise:.2g}, and a perfect "
+        f"model gains {stake:.2g}."
+    )
+    assert said["advice"] == [*plan.messages, *plan.advice]
+
+
 def test_a_twin_that_forgets_the_columns_is_seen(monkeypatch):
     usual = plan_grid.PlanGrid.plan
     monkeypatch.setattr(
-        plan_grid.PlanGrid, "plan", lambda self, epsilon, n, delta, k: usual(self, epsilon, n, delta)
+        plan_grid.PlanGrid,
+        "plan",
+        lambda self, epsilon, n, delta=0.0, k=None: usual(self, epsilon, n, delta),
     )
     searched = search()
     with pytest.raises(AssertionError):
@@ -98,8 +176,6 @@ def test_the_page_is_one_file_that_needs_nothing():
 
 
 def test_a_page_spends_nothing_and_leaves_the_search_as_it_is(tmp_path):
-    from dpselect import PrivacyLedger
-
     ledger = PrivacyLedger(tmp_path / "l", epsilon=1.0)
     searched = search(ledger=ledger)
     before = str(searched.get_params())
