@@ -146,6 +146,12 @@ def _plan(parser):
         help="write a page with controls for epsilon, records, columns and delta (.html), or its "
         "numbers (.json)",
     )
+    parser.add_argument(
+        "--ledger",
+        metavar="LEDGER",
+        help="a budget: say how many such releases it pays for; none is made",
+    )
+    parser.set_defaults(label=None)
     _force(parser)
     _json(parser)
 

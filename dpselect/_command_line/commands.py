@@ -91,15 +91,24 @@ def _check_names(names, path):
 def plan(arguments):
     """Print the loss that a fit would spend; no file of records is needed."""
     output = None if arguments.output is None else PlanFile(arguments.output, arguments.force)
+    ledger = _ledger(arguments, arguments.person)
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     planned = task.plan(arguments.records)
+    if ledger is not None and not hasattr(planned, "loss"):
+        raise CommandError(
+            "--ledger counts releases of a fixed epsilon, and --excess-risk looks for one; leave it out."
+        )
     if output is not None:
-        output.write_plan(planned)
+        output.write_plan(planned, ledger)
         say_note(f"The page of the plan is {name_of(arguments.output)}.")
+    carried = None if ledger is None else ledger.carries(planned.loss)
     if arguments.json:
-        print(json.dumps(planned.to_dict(), allow_nan=False))
-    else:
-        print(printing.plan_text(planned, task))
+        more = {} if ledger is None else {"carried": carried}
+        print(json.dumps({**planned.to_dict(), **more}, allow_nan=False))
+        return
+    print(printing.plan_text(planned, task))
+    if ledger is not None:
+        print(f"{name_of(arguments.ledger)} ({ledger}) pays for {carried} such releases.")
 
 
 def fit(arguments):

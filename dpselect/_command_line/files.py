@@ -215,13 +215,15 @@ class PlanFile(OutputFile):
         super().__init__("--output", path, force)
         self._ending = ending_of(path, "The file --output", (".html", ".json"))
 
-    def write_plan(self, plan):
+    def write_plan(self, plan, ledger=None):
         if not hasattr(plan, "to_html"):
             raise CommandError(
                 "--output draws plans of a fixed epsilon, and --excess-risk looks for one; leave it out."
             )
         numbers = self._ending == ".json"
-        self.write(json.dumps(plan.to_grid(), allow_nan=False) if numbers else plan.to_html())
+        self.write(
+            json.dumps(plan.to_grid(ledger), allow_nan=False) if numbers else plan.to_html(ledger)
+        )
 
 
 class ExportFile(OutputFile):

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import RanksRegularisation
+from ..records.persons import adjacency_of
 from .plan_page import page_of, picture_of
 from .quality_forecast import QualityForecast, forecast_metrics
 
@@ -138,6 +140,11 @@ class SelectionPlan:
     def __getstate__(self):
         # candidates do not travel with what was planned for them
         return {**vars(self), "comparison": self.comparison, "_compare": tuple, "_grid": None}
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """PrivacyLoss : The largest loss that the search can state."""
+        return PrivacyLoss(self.epsilon, self.delta, label="plan", adjacency=adjacency_of(self.persons))
 
     @property
     def division(self) -> str:

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from ..accounting.privacy_loss import PrivacyLoss
 from ..evaluation.forecast import forecast as evaluation_forecast
 from ..preprocessing.tabular import TabularPipeline, known_share
 from ..records.persons import adjacency_of
@@ -121,9 +120,13 @@ class PlanGrid:
         epsilons, records, parts, deltas, shares = (
             axes[name] for name in ("epsilon", "records", "columns", "delta", "share")
         )
+        carried: dict[Any, int] = {}
         cells = [
             [
-                [[self._cell(epsilon, n, delta, k, axes) for delta in deltas] for k in parts]
+                [
+                    [self._cell(epsilon, n, delta, k, axes, ledger, carried) for delta in deltas]
+                    for k in parts
+                ]
                 for n in records
             ]
             for epsilon in epsilons
@@ -141,8 +144,13 @@ class PlanGrid:
             "groups": [[self._group_widths(epsilon, n) for n in axes["group"]] for epsilon in epsilons],
             "intervals": [self._intervals(epsilon) for epsilon in epsilons],
             "releases": [
-                [self._releases(epsilon, delta, ledger) for delta in deltas] for epsilon in epsilons
+                {
+                    "sure": _sure(epsilon),
+                    "carried": {f"{b:g}": math.floor(b / epsilon + 1e-9) for b in BUDGETS},
+                }
+                for epsilon in epsilons
             ],
+            "ledger": None if ledger is None else str(ledger),
             "without": self._without(),
         }
 
@@ -192,8 +200,8 @@ class PlanGrid:
             return [0.0]
         return [0.0, float(given) or customary_delta(self.n_training)]
 
-    def _cell(self, epsilon, n, delta, n_columns, axes):
-        """Return what a plan says at one point of the grid."""
+    def _cell(self, epsilon, n, delta, n_columns, axes, ledger, carried):
+        """Return what a plan says at one point of the grid; `carried` keeps what a ledger says."""
         planned = self.plan(epsilon, n, delta, self.columns()[:n_columns])
         expected, several = planned.expected_quality, len(planned.params) > 1
         varied = axes["share"] if len(axes["share"]) > 1 else (None,)
@@ -201,9 +209,9 @@ class PlanGrid:
             [forecast(each.metric, weighted(each.signal, share)) for each in expected]
             for share in varied
         ]
-        stated = PrivacyLoss(
-            planned.epsilon, planned.delta, adjacency=adjacency_of(self.persons), label="plan"
-        )
+        loss = planned.loss
+        if ledger is not None and loss not in carried:
+            carried[loss] = ledger.carries(loss)
         return {
             "division": f"{planned.division}{planned.detects}." if several else "",
             "signal": f"{expected[0].signal:.3g}" if expected else None,
@@ -212,7 +220,8 @@ class PlanGrid:
                 [_reached(each[0], best) for best in axes["reachable"]] for each in kept if each
             ],
             "advice": [*(planned.messages if several else ()), *planned.advice],
-            "statement": str(stated).splitlines()[0],
+            "statement": str(loss).splitlines()[0],
+            "carried": carried.get(loss),
         }
 
     def _widths(self, epsilon, n, shares):
@@ -234,14 +243,6 @@ class PlanGrid:
         return interval_widths(
             self.first.estimator, self.schema, self.n_classes, epsilon, self.n_training, self.persons
         )
-
-    def _releases(self, epsilon, delta, ledger):
-        """Return what a promise means, and how many such releases budgets carry."""
-        carried = {f"{budget:g}": math.floor(budget / epsilon + 1e-9) for budget in BUDGETS}
-        if ledger is not None:
-            loss = PrivacyLoss(epsilon, delta, adjacency=adjacency_of(self.persons), label="plan")
-            carried[f"the ledger, {ledger}"] = ledger.carries(loss)
-        return {"sure": _sure(epsilon), "carried": carried}
 
     def _without(self):
         """Return what leaving out a column gains, as so many times the records; the longest first."""

@@ -64,7 +64,7 @@ def _table(numbers):
     for i, epsilon in enumerate(axes["epsilon"]):
         plan = numbers["plans"][i][start["records"]][start["columns"]][start["delta"]]
         bands = [f"{median} ({low} to {high})" for low, median, high in plan["kept"][start["share"]]]
-        rows.append([f"{epsilon:g}", *bands, numbers["releases"][i][start["delta"]]["sure"]])
+        rows.append([f"{epsilon:g}", *bands, numbers["releases"][i]["sure"]])
     cells = [
         f"<th scope=row>{row[0]}</th>" + "".join(f"<td>{escape(c)}</td>" for c in row[1:])
         for row in rows

@@ -282,3 +282,19 @@ def test_pages_of_other_endings_and_searches_are_refused(run, folder):
     assert "must end in .html or .json" in run(*PLAN, "--output", "plan.pdf")[2]
     code, _, err = run(*PLAN, "--excess-risk", "0.1", "--output", "plan.html")
     assert code == 2 and not (folder / "plan.html").exists(), err
+
+
+def test_a_plan_counts_the_releases_of_a_ledger(run, folder):
+    for name, more in (("l", []), ("persons", ["--persons"])):
+        assert run("ledger", "create", f"{name}.ledger", "--epsilon", "3.5", *more)[0] == 0
+    code, out, _ = run(*PLAN, "--ledger", "l.ledger", "--output", "plan.json")
+    (carried,) = map(int, re.findall(r"l\.ledger.*pays for (\d+) such releases", out))
+    grid = strict((folder / "plan.json").read_text(encoding="utf-8"))
+    start = grid["start"]
+    cells = grid["plans"][start["epsilon"]][start["records"]]
+    assert cells[start["columns"]][start["delta"]]["carried"] == carried == 3
+    assert strict(run(*PLAN, "--ledger", "l.ledger", "--json")[1])["carried"] == carried
+    assert PrivacyLedger("l.ledger").spent() == (0.0, 0.0)
+    assert "adjacency" in run(*PLAN, "--ledger", "persons.ledger")[2]
+    code, _, err = run(*PLAN, "--ledger", "l.ledger", "--excess-risk", "0.1")
+    assert code == 2 and "--excess-risk looks for one" in err

@@ -13,6 +13,7 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
     PrivacyLedger,
+    PrivacyLoss,
     StabilityGridSearchCV,
     StabilitySearchDisplay,
     coef_interval_forecast,
@@ -129,10 +130,12 @@ def test_a_page_counts_what_a_ledger_carries(tmp_path):
     ledger, persons = PrivacyLedger(tmp_path / "l", epsilon=10.0, delta=1e-6), tmp_path / "persons"
     ledger.spend(2.5)
     plan = search(MODEL).plan(2000, 3)
-    (pure, with_delta), _ = plan.to_grid(ledger)["releases"]
-    label = f"the ledger, {ledger}"
-    assert pure["carried"] == {"1": 1, "2": 2, "5": 5, "10": 10, label: 7}
-    assert with_delta["carried"][label] == 1 and ledger.spent() == (2.5, 0.0)
+    found = plan.to_grid(ledger)
+    assert found["releases"][0]["carried"] == {"1": 1, "2": 2, "5": 5, "10": 10}
+    # delta is reserved, and there is enough for one
+    assert [cell["carried"] for cell in found["plans"][0][-1][0]] == [7, 1]
+    assert found["ledger"] == str(ledger)
+    assert ledger.spent() == (2.5, 0.0) and plan.loss == PrivacyLoss(1.0, label="plan")
     with pytest.raises(ValueError, match="adjacency"):
         plan.to_html(PrivacyLedger(persons, epsilon=1.0, adjacency="replace all rows of one person"))
 
