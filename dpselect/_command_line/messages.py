@@ -77,6 +77,8 @@ def warnings_as_notes():
             warnings.simplefilter("ignore", category)
         for category in (UserWarning, RuntimeWarning):
             warnings.simplefilter("always", category)
+        # the plan, which is printed, has a forecast of it
+        warnings.filterwarnings("ignore", "n epsilon over the length of the noise")
         warnings.showwarning = _show
         yield
 

@@ -5,7 +5,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from ..exceptions import (
 from ..ledger import CarriesLedgerMixin, restored_origin, spending, without_spending
 from ..metrics.exact import accuracy, r_squared
 from ..noise import all_finite, as_generator, check_random_state, is_seeded, root_stream
-from ..noise.generators import is_from_search
+from ..noise.generators import is_for_dummy_data, is_from_search
 from ..records.persons import Persons, check_one_label_a_row
 from ..records.public_shape import PublicShape
 from ..records.records import (
@@ -49,6 +49,7 @@ from ..utils.parameters import (
 )
 from ..utils.type_aliases import Array, FloatArray, MatrixLike
 from ..utils.validation import check_epsilon, refuse_fit_params
+from .capabilities import HasSignal
 from .certificates import Certificate
 from .learned_numbers import Division, first_releases
 
@@ -65,6 +66,8 @@ READ_FROM_FIT = {
 }
 # methods that are exact functions of the records that they are given
 SCORES = {"score", "score_samples"}
+# signal below which models keep less than half of their gain: benchmarks/quality_forecast.py
+LEAST_SIGNAL = 5.0
 # class -> names of its parameters
 _NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -256,6 +259,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             records the fit.
         SeededNoiseWarning
             If `random_state` is not None.
+        UserWarning
+            If, by public numbers, noise hides most of what a linear model could learn.
         """
         refuse_fit_params(self, fit_params)
         self._check_parameters()
@@ -268,7 +273,9 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         if groups is not None:
             loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
         with spending(self, loss) as reservation:
-            first, calibration = self._train(X, y, self.epsilon, self.random_state)
+            first, calibration = self._train(
+                X, y, self.epsilon, self.random_state, before_noise=partial(_warn_of_little, self)
+            )
             known = {}
             if loss.epsilon < math.inf:
                 known["event"] = event_of_fit(calibration, bool(first.releases))
@@ -286,11 +293,11 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             reservation.commit(self.privacy_)
         return self
 
-    def _train(self, X, y, epsilon, random_state):
+    def _train(self, X, y, epsilon, random_state, before_noise=None):
         """Set the released attributes, for an epsilon and a random state; charges no ledger.
 
-        Parameters were checked. Returns the Division of epsilon between first releases and training, and
-        the noise calibration.
+        Parameters were checked, and `before_noise` is called with the calibration. Returns the Division
+        of epsilon between first releases and training, and the noise calibration.
         """
         # remove attributes of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
@@ -310,8 +317,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             }
             vars(self).update({f"{name}_": value for name, value in values.items()})
             model, random_state = self._with_values(values), stream.child("model")
-        noise = model._noise_sample(records.shape, first.rest, random_state)
         calibration = model._calibration(records.shape, first.rest)
+        if before_noise is not None:
+            before_noise(calibration)
+        noise = model._noise_sample(records.shape, first.rest, random_state)
         vars(self).update(records.public | all_finite(model._release(records, calibration, noise)))
         return first, calibration
 
@@ -724,6 +733,20 @@ def warn_if_seeded(estimator):
             "whoever knows the seed can remove the noise, so use random_state=None for anything "
             "that leaves your hands.",
             SeededNoiseWarning,
+        )
+
+
+def _warn_of_little(estimator, calibration):
+    """Warn, by public numbers, if noise hides most of what the model could learn."""
+    if is_for_dummy_data() or not isinstance(calibration, HasSignal):
+        return
+    if calibration.signal < LEAST_SIGNAL:
+        warn_caller(
+            f"n epsilon over the length of the noise is {calibration.signal:.2g} in this fit of "
+            f"{type(estimator).__name__}, and below {LEAST_SIGNAL:.0f} noise hides most of what a model "
+            "could learn; give more records, a larger epsilon or fewer columns, and ask the plan of a "
+            "search, which reads no record, what to expect.",
+            UserWarning,
         )
 
 

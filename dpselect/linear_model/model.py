@@ -177,6 +177,8 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             records the fit.
         SeededNoiseWarning
             If `random_state` is not None.
+        UserWarning
+            If, by public numbers, noise hides most of what the model could learn.
 
         Examples
         --------

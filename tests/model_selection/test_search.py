@@ -515,7 +515,8 @@ def test_a_score_that_takes_no_part_in_the_choice_is_said(strategy, ignored, dat
         warnings.simplefilter("always")
         s.fit(*data)
     assert [str(w.message).startswith(text) for w in caught].count(True) == ignored
-    assert [w.filename for w in caught if w.category is UserWarning] == [__file__] * ignored
+    said = [w.filename for w in caught if w.category is UserWarning and "length of the" not in str(w)]
+    assert said == [__file__] * ignored
     # nobody asked for a score: nothing is said
     s.set_params(scoring=None)
     assert not any("scoring" in message for message in s.plan(3000, 4).messages)
