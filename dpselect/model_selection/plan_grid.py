@@ -18,9 +18,9 @@ from ..preprocessing.tabular import TabularPipeline, known_share
 from ..records.persons import adjacency_of
 from .candidates import make_candidates, parameters
 from .plan import SelectionPlan
-from .plan_advice import customary_delta
+from .plan_advice import LEAST_GAIN, customary_delta
 from .plan_intervals import interval_widths
-from .quality_forecast import CONSTANT, forecast, weighted
+from .quality_forecast import CONSTANT, forecast, quality_messages, weighted
 from .set_aside import cells_before
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -29,13 +29,13 @@ RECORDS, COLUMNS = (1 / 4, 1, 4), (1 / 4, 1 / 2, 1)
 # records of the evaluation, beside one that trains
 HELD = (1 / 9, 1 / 4, 1)
 # of the rarer of two classes
-SHARES = (0.5, 0.3, 0.1, 0.03, 0.01)
+SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BUDGETS = (1.0, 2.0, 5.0, 10.0)
 # records of a group in the evaluation
 GROUPS = (30, 100, 300, 1000, 3000, 10_000)
 # an AUC, or R^2, that similar data reach without privacy
 REACHABLE = {
-    "roc_auc": (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
+    "roc_auc": (0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95),
     "r2": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
 }
 # so many of the longest columns are planned without
@@ -209,6 +209,7 @@ class PlanGrid:
             [forecast(each.metric, weighted(each.signal, share)) for each in expected]
             for share in varied
         ]
+        n_quality = len(quality_messages(expected, planned.training_size))
         loss = planned.loss
         if ledger is not None and loss not in carried:
             carried[loss] = ledger.carries(loss)
@@ -219,7 +220,8 @@ class PlanGrid:
             "reached": [
                 [_reached(each[0], best) for best in axes["reachable"]] for each in kept if each
             ],
-            "advice": [*(planned.messages if several else ()), *planned.advice],
+            "quality": [list(quality_messages(each, planned.training_size)) for each in kept],
+            "advice": [*(planned.messages if several else ()), *planned.advice[n_quality:]],
             "statement": str(loss).splitlines()[0],
             "carried": carried.get(loss),
         }
@@ -261,9 +263,11 @@ class PlanGrid:
             left_out: signal([name for name in names if name != left_out]) / whole
             for left_out in sorted(names, key=levels.get, reverse=True)[:LONGEST]
         }
+        # without some columns the encoder takes longer curves of the others
+        gaining = [name for name in gains if gains[name] >= LEAST_GAIN]
         return [
             {"column": str(name), "times": f"{gains[name]:.2f}"}
-            for name in sorted(gains, key=gains.get, reverse=True)
+            for name in sorted(gaining, key=gains.get, reverse=True)
         ]
 
 

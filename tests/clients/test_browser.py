@@ -140,6 +140,7 @@ def expected(grid, at):
         f"Expected AUC: {band(cell['reached'][share][at['reachable']])}",
         cell["statement"],
         cell["division"],
+        *cell["quality"][share],
         *cell["advice"],
         f"length of the noise: {cell['signal']}.",
         *map(half, grid["evaluations"][epsilon][at["held"]][share].values()),
@@ -181,7 +182,7 @@ def test_every_control_moves_to_the_numbers_of_plans(plan, ledger, tmp_path):
     ).plan(grid["axes"]["records"][2], 3)
     first = other.expected_quality[0]
     assert cell["kept"][0][0] == [f"{part:.0%}" for part in (first.low, first.median, first.high)]
-    assert cell["advice"] == list(other.advice)
+    assert cell["quality"][0] + cell["advice"] == list(other.advice)
     carried = [cells[0][0][0]["carried"] for cells in grid["plans"]]
     assert carried == [325, 162, 65, 32, 16, 6, 3] and ledger.spent()[0] == 0.5
 
