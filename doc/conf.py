@@ -113,6 +113,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # a page with scripts from a CDN
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
     # each name's page ends with the examples that use it, and code in examples links to these pages
     "doc_module": ("dpselect",),
@@ -123,3 +124,5 @@ sphinx_gallery_conf = {
 }
 # what an example shows is in its text; a warning is a defect of the example
 warnings.simplefilter("error", category=UserWarning)
+# but for examples that show how much is too much noise
+warnings.filterwarnings("ignore", "n epsilon over the length of the noise")

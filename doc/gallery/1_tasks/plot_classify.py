@@ -16,6 +16,8 @@ epsilon 1: the answers are private, the questionnaire is public.
 # length of rows above all, follows from it. One row in five is set aside, by number and not by what
 # is in it.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/classify.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from statsmodels.datasets import fair

@@ -15,6 +15,8 @@ of 20,190 years we use). We predict the visits of a year from the plan and from 
 # public number, ``target_bound``: a count that few exceed. Larger counts are clipped to it, and the
 # noise is proportional to it. Twenty visits a year are many.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/count.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import d2_tweedie_score

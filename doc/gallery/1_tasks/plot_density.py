@@ -17,6 +17,8 @@ loss, and at how well a private search finds it when it may only look through no
 # raises another, so the noise of a count is the same whatever the width: it weighs more where
 # few records are in a bin.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/density.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import beta

@@ -14,6 +14,8 @@ The records are those of :doc:`plot_count`: three or five years of most persons.
 # With records of your own the ids are a column. In this table they were left out, but the years of one
 # person stand together and share the plan and the index of diseases, so we can put ids back.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/persons.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import d2_tweedie_score

@@ -15,6 +15,8 @@ targets lie; those that lie elsewhere are not clipped, and do no harm.
 # Medicine knows what a body mass index, a blood pressure and a blood serum can be. Values beyond a
 # bound count as the bound. The score of progression is between 25 and 350.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/regress.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes

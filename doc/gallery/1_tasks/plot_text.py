@@ -14,6 +14,8 @@ and tell which library a sentence is from.
 #
 # They stand for what patients write. One in five is set aside.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/text.png"
+
 import re
 from pathlib import Path
 

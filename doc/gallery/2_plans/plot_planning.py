@@ -4,8 +4,7 @@ What epsilon do I need? Plans that read no record
 
 How many records does a private search need, and what privacy loss? Both can be answered before a
 record is read, because the noise of a search follows from public numbers. We draw the answers for
-three ways to search. (How accurate a single model will be, by a rule of thumb, is in a table of the
-page :doc:`/epsilon`.)
+three ways to search. (:doc:`plot_page` has a forecast of how good a single model will be.)
 """
 
 # %%
@@ -14,6 +13,8 @@ page :doc:`/epsilon`.)
 #
 # Five kernels of different width, fifty random features, thirty columns. The plan takes the
 # shapes only.
+
+# sphinx_gallery_thumbnail_path = "images/thumbnails/planning.png"
 
 import matplotlib.pyplot as plt
 import numpy as np

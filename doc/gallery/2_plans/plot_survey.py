@@ -17,6 +17,8 @@ at what the noise costs.
 # that have an order and the list of categories for the two that have none. Nothing in this
 # block was read off the records.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/survey.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

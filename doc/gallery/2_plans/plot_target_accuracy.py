@@ -17,6 +17,8 @@ the ways to find it would cost, let two of them run, and look at what they relea
 # error is at most 0.005 above that minimum, except with probability 0.1. The plan needs no
 # data: only the numbers that were just given.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/target_accuracy.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -14,6 +14,8 @@ cheaper than feared is refunded.
 #
 # Five thousand synthetic patients: age and blood pressure, and whether they fell ill.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/team_budget.png"
+
 import json
 import os
 import tempfile

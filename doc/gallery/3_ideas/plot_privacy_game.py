@@ -21,6 +21,8 @@ them with what no adversary can beat. Where the article is loose, we say so.
 # reaches the threshold, 1000 times for each set. Our generator has a seed so that this page stays
 # the same; noise that protects somebody must not have one.)
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/privacy_game.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -15,6 +15,8 @@ with differential privacy for the holdout records.
 # A thousand records to train on, a thousand to judge by, and twenty thousand that nobody looks
 # at until the end.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/stepwise.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression

@@ -26,6 +26,8 @@ not, beside one that is. Here are both, under attack, with some corrections to t
 # has to be the scale, as in the formulas there. Noise with that standard deviation would cost
 # :math:`1.21\,\alpha` in all.
 
+# sphinx_gallery_thumbnail_path = "images/thumbnails/unstable.png"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit, logit
