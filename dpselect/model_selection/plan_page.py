@@ -49,7 +49,8 @@ def picture_of(plan):
         for each in plan.expected_quality
     ]
     head = "<div>Expected to be kept, of the gain over a constant without privacy:</div>" if bars else ""
-    return f"<div>{head}{''.join(bars)}<pre>{escape(str(plan.without_comparison()))}</pre></div>"
+    said = f"<pre style='white-space:pre-wrap'>{escape(str(plan.without_comparison()))}</pre>"
+    return f"<div>{head}{''.join(bars)}{said}</div>"
 
 
 def _table(numbers):

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -57,6 +57,7 @@ before = GridSearchCV(
     make_pipeline(columns, LogisticRegression()),
     {"logisticregression__C": [0.01, 0.1, 1.0]},
     scoring="roc_auc",
+    cv=KFold(5),
 ).fit(X, y)
 print(f"{before.best_params_}, AUC {before.best_score_:.3f}")
 
