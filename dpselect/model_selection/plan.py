@@ -11,13 +11,14 @@ import numpy as np
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import RanksRegularisation
+from ..base.estimator import LEAST_SIGNAL
 from ..records.persons import adjacency_of
 from .plan_page import page_of, picture_of
 from .quality_forecast import QualityForecast, forecast_metrics
 
-# records times epsilon for each coefficient: below these the noise of linear classifiers weighs
-# heavily, or leaves nothing. Found by experiment.
-RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
+# records times epsilon for each coefficient, below which the noise of linear models weighs heavily:
+# there four fifths of the gain in AUC are expected to be kept
+RECORDS_PER_DIMENSION = 30
 # of the table of strategies
 LEGEND = (
     (
@@ -399,9 +400,9 @@ def too_few_records(candidates, n_samples, epsilon):
     return (
         (
             f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
-            f"{RECORDS_PER_DIMENSION}: noise takes much of what a model could learn, and below about "
-            f"{HOPELESS_RECORDS} it is no better than the base rate; use n_samples >= {needed}, a "
-            "larger epsilon, or fewer columns."
+            f"{RECORDS_PER_DIMENSION}: noise takes much of what a model could learn, and below "
+            f"{LEAST_SIGNAL:.0f} most of it; use n_samples >= {needed}, a larger epsilon, or fewer "
+            "columns."
         ),
     )
 

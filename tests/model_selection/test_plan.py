@@ -82,7 +82,7 @@ def test_few_records_for_many_columns():
     # of other models there is no forecast, and a rule of thumb
     three = clone(ALONE).set_params(classes=[0, 1, 2])
     said = plan([0.1, 1.0], n=500, d=50, scoring="brier", estimator=three).messages[0]
-    assert "base rate" in said and "n_samples >=" in said
+    assert "below 5 most of it" in said and "n_samples >=" in said
 
 
 def test_one_candidate():
