@@ -238,5 +238,6 @@ def test_it_is_read_with_keys_alone_and_printed_on_two_pages(page, grid, tmp_pat
     assert document.pageCount() == 2
 
 
+@pytest.mark.slow
 def test_a_page_is_small_and_needs_no_network(page):
     assert len(page.encode()) < 1e6 and "http" not in page and "src=" not in page
