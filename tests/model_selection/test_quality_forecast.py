@@ -17,6 +17,8 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
+from dpselect.base.estimator import LEAST_SIGNAL
+from dpselect.model_selection.plan import RECORDS_PER_DIMENSION
 from dpselect.model_selection.quality_forecast import LINES, forecast, signal_for
 from dpselect.records import PublicShape
 
@@ -60,6 +62,13 @@ def test_more_signal_keeps_more(metric):
         assert less.median < more.median and less.low <= more.low
     for share in (0.1, 0.5, 0.8):
         assert forecast(metric, signal_for(metric, share)).median == pytest.approx(share)
+
+
+def test_fit_warns_where_less_than_half_is_expected():
+    # of an AUC and R^2, to a tenth; of a Brier score far less
+    kept = {metric: forecast(metric, LEAST_SIGNAL).median for metric in LINES}
+    assert 0.4 < kept["roc_auc"] < 0.5 and 0.4 < kept["r2"] < 0.5 and kept["brier"] < 0.5
+    assert forecast("roc_auc", RECORDS_PER_DIMENSION).median == pytest.approx(0.8, abs=0.02)
 
 
 def test_a_plan_knows_the_signal_of_what_will_be_trained():
