@@ -3,6 +3,7 @@
 Cells are private: no mistake quotes one.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,15 +57,18 @@ class NumberCells:
 
     def _numbers(self, cells):
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        if holds_numbers(cells):
+        numbers = self.column.dates is None
+        if numbers and holds_numbers(cells):
             return arrow_values(cells)
-        if self.column.dates is None and holds_text(cells) and not pa.types.is_dictionary(cells.type):
+        if numbers and holds_text(cells) and not pa.types.is_dictionary(cells.type):
             cells = self.form.numbers(cells)
-            try:
-                return arrow_values(cells.cast(pa.float64()))
-            except pa.ArrowInvalid:  # a gap, or another spelling
-                pass
+            with suppress(pa.ArrowInvalid):  # a gap, or another spelling
+                found = pc.if_else(pc.equal(cells, ""), None, cells).cast(pa.float64())
+                # Arrow reads other words as NaN than the rest of the library
+                if not pc.any(pc.is_nan(found)).as_py():
+                    return arrow_values(found)
         coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
         distinct = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
         try:
@@ -122,9 +126,8 @@ class CategoryCells(DistinctCells):
         except CellError:  # neither text nor number
             code = -1
         if code < 0:
-            number = as_number(cell) if isinstance(cell, str) or cell is None else 0.0
-            gap = number is not None and number != number or cell in self.column.missing_values
-            self.wrong.add(GAP if gap else UNLISTED)
+            number = as_number(cell)
+            self.wrong.add(GAP if number is not None and number != number else UNLISTED)
         return code
 
     def values(self):

@@ -105,9 +105,8 @@ def _read(column, graph, cells):
             values_int64s=[place % (n + 1) for place in known.values()],
             default_int64=column.levels.index("<unknown>") if column.unknown else n,
         )
-    for code in column.missing_values:
-        if not isinstance(code, str):
-            cells = graph.Where(graph.Equal(cells, np.float64(code)), np.float64(np.nan), cells)
+    for code in column.codes:
+        cells = graph.Where(graph.Equal(cells, np.float64(code)), np.float64(np.nan), cells)
     return graph.between(cells, column.low, column.high)
 
 

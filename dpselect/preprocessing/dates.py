@@ -4,6 +4,13 @@ from datetime import date, datetime
 
 import numpy as np
 
+from .table_cells import as_number
+from .table_form import NUMERIC_TYPES
+
+# no two dates are further apart, in days, so that 20150131 is a date and no number of days
+LAST = (date.max - date.min).days
+NO_DATE = "no date"
+
 
 def read_dates(entry, wrong):
     """Return the entry of a column of dates as one of days, and the first date and the form of texts."""
@@ -11,6 +18,11 @@ def read_dates(entry, wrong):
     form = entry.pop("format", None)
     if not isinstance(form, str | None):
         wrong.append("its 'format' is no text")
+    elif form not in (None, "%Y%m%d") and date(2015, 1, 31).strftime(form).isdigit():
+        wrong.append(
+            "its 'format' has digits alone, and a table may hold those as numbers, which are days; "
+            "write dates with marks between, or as %Y%m%d"
+        )
     try:
         first, last = map(date.fromisoformat, ends)
     except (TypeError, ValueError):
@@ -36,9 +48,14 @@ def as_days(values, first, form=None):
     form : str, default=None
         Of texts, as for ``datetime.strptime``; None is ISO 8601, with or without a time.
     """
-    if values.dtype.kind in "biuf":
-        return values
     origin, known = date.fromisoformat(first).toordinal(), {}
+    if values.dtype.kind in "biuf":
+        large = np.abs(values) > LAST
+        if not large.any():
+            return values
+        cells = values.astype(object)
+        cells[large] = [_parsed(f"{cell:.0f}", "%Y%m%d", origin) for cell in values[large].tolist()]
+        return cells
 
     def days(cell):
         if isinstance(cell, np.datetime64):
@@ -49,6 +66,8 @@ def as_days(values, first, form=None):
             if cell not in known:
                 known[cell] = _parsed(cell.strip(), form, origin)
             return known[cell]
+        if isinstance(cell, NUMERIC_TYPES) and abs(cell) > LAST:
+            return _parsed(f"{cell:.0f}", "%Y%m%d", origin)
         return cell
 
     return np.array(
@@ -60,5 +79,6 @@ def _parsed(text, form, origin):
     try:
         found = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     except ValueError:  # a gap, a number of days, or what will be refused
-        return text
+        days = as_number(text)
+        return NO_DATE if days is not None and abs(days) > LAST else text
     return found.toordinal() - origin

@@ -19,6 +19,8 @@ class NumberScale:
     def check(self, x):
         """Write NaN for gaps into numbers of shape (p, b), in place; refuse what no record can have."""
         for j, column in enumerate(self.columns):
+            if column.dates is not None:
+                x[j] = column.parsed(x[j])
             if column.missing_values:
                 x[j] = column.without_codes(x[j])
         for j in np.flatnonzero(~np.isfinite(x).all(axis=1)):

@@ -67,7 +67,7 @@ def _name_columns(step, names):
 
 def _read(column):
     """Return the steps from cells to z, between 0 and 1, with nan for gaps."""
-    if any(not isinstance(code, str) for code in column.missing_values):
+    if column.codes:
         raise ValueError(
             f"Column {column.name!r} has numbers among its 'missing_values', which no step of "
             "scikit-learn makes gaps; write NaN for them in the table, and leave them out of the schema."

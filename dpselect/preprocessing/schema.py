@@ -18,7 +18,7 @@ from .dates import as_days, read_dates
 from .entry_values import far_apart, is_number, listed, read_flag, read_missing, refuse_others
 from .number_scale import INVERSES, TRANSFORMS, NumberScale
 from .spellings import known_spellings, meanings
-from .table_cells import GAP, UNLISTED, CellError, read_codes, read_numbers
+from .table_cells import GAP, UNLISTED, CellError, as_number, read_codes, read_numbers
 
 INSTEAD = (
     "write for each column two numbers (low, high), a list of all its categories, or a dict with "
@@ -87,8 +87,13 @@ class NumberColumn:
 
     def without_codes(self, x: FloatArray) -> FloatArray:
         """Return numbers with NaN for those that mean a gap."""
-        codes = [value for value in self.missing_values if not isinstance(value, str)]
-        return np.where(np.isin(x, codes), np.nan, x) if codes else x
+        return np.where(np.isin(x, self.codes), np.nan, x) if self.codes else x
+
+    @property
+    def codes(self) -> tuple[float, ...]:
+        """tuple of float : Numbers that mean a gap, -9 also where it is listed as "-9"."""
+        read = map(as_number, self.missing_values)
+        return tuple(code for code in read if code is not None and np.isfinite(code))
 
     def values(self, n: int) -> FloatArray:
         """Return n numbers from `low` to `high`, evenly on the scale of `read`, and nan for gaps."""
@@ -204,7 +209,8 @@ class PublicSchema:
       all that is not listed, are categories of their own;
     - ``{"date": ["2015-01-01", "2026-12-31"]}``, the first and the last date: the column is one of
       numbers, the days since the first. ``"format": "%d.%m.%Y"`` says how texts are written, if not as
-      ISO 8601; a cell that is a number is a number of days. All else as with bounds;
+      ISO 8601; a cell that is a number is a number of days, and 20150131 is that date. All else as
+      with bounds;
     - either with ``"missing_values": [-9, "refused"]``, which says how else a gap is written, as one
       may that is so declared, beside None, nan and the texts that ``pandas.read_csv`` takes for gaps.
 
@@ -439,8 +445,10 @@ def _category_column(name, entry, wrong):
     missing, codes = read_missing(entry, wrong)
     column = CategoryColumn(name, tuple(known), missing, read_flag(entry, "unknown", wrong), codes)
     texts, numbers = map(dict, meanings(known))
-    if any(code in numbers or str(code).strip() in texts for code in codes):
+    if any(set(gaps) & set(known) for gaps, known in zip(map(dict, meanings(codes)), (texts, numbers))):
         wrong.append("its 'missing_values' are among its categories")
+    if len(set(map(str, column.levels))) < len(column.levels):
+        wrong.append("it has '<unknown>' or '<missing>' among its categories, which is added to them")
     if len(column.levels) < 2 and not wrong:
         wrong.append("it has fewer than two categories, so it tells nothing")
     refuse_others(entry, wrong)

@@ -20,11 +20,8 @@ def known_spellings(categories, missing_values):
     (dict, dict)
     """
     texts, numbers = meanings(categories)
-    for gap in missing_values:
-        if isinstance(gap, str):
-            texts.append((gap.strip(), GAP))
-        else:
-            numbers.append((float(gap), GAP))
+    for known, gaps in zip((texts, numbers), meanings(missing_values)):
+        known += [(gap, GAP) for gap, _ in gaps]
     listed, found = dict(texts), {}
     for text, i in texts:
         for spelt in _spelt(text):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect._command_line.messages import CommandError
 from dpselect._command_line.table_files import read_table
 from dpselect.preprocessing import PublicSchema, TableEncoder, dates, tabular_pipeline
 
@@ -26,6 +27,9 @@ STORED = {
     "categories": pd.DataFrame({"day": TIMES.astype("category")}),
     "days": pd.DataFrame({"day": DAYS}),
     "days as texts": pd.DataFrame({"day": ["0", "59", "?", "364"]}),
+    "compact numbers": pd.DataFrame({"day": [20150101.0, 20150301.0, np.nan, 20151231.0]}),
+    "compact whole numbers": pd.DataFrame({"day": [20150101, 20150301, None, 20151231]}, dtype=object),
+    "compact numbers of arrow": pa.table({"day": [20150101, 20150301, None, 20151231]}),
     "polars": pl.DataFrame({"day": DATES}),
     "times of polars": pl.from_pandas(pd.DataFrame({"day": TIMES})),
     "arrow": pa.table({"day": DATES}),
@@ -43,6 +47,24 @@ def check(stored):
 @pytest.mark.parametrize("stored", STORED)
 def test_dates(stored):
     check(stored)
+
+
+@pytest.mark.parametrize("cell", [20151301, "20151301", 3_652_060, "-20150101", 1e300, -(10**8)])
+def test_numbers_that_are_no_days_between_dates_are_refused(tmp_path, cell):
+    frame = pd.DataFrame({"day": [cell, 4]})
+    frame.astype(str).to_csv(tmp_path / "d.csv", index=False)
+    with pytest.raises(ValueError, match="no number") as caught:
+        TableEncoder(SCHEMA).fit_transform(frame)
+    assert str(cell) not in str(caught.value)
+    with pytest.raises(CommandError, match="not a finite number"):
+        read_table(str(tmp_path / "d.csv"), dict(PublicSchema(SCHEMA).columns), few=1)
+
+
+@pytest.mark.parametrize("form", ["%d%m%Y", "%Y", "%y%m%d", "%j"])
+def test_formats_that_a_table_may_hold_as_numbers(form):
+    with pytest.raises(ValueError, match="'format' has digits alone"):
+        PublicSchema({"day": {**SCHEMA["day"], "format": form}})
+    PublicSchema({"day": {**SCHEMA["day"], "format": "%Y%m%d"}})
 
 
 def test_a_day_too_many_is_seen(monkeypatch):
