@@ -216,7 +216,7 @@ def _why(path, error):
     # one message, as it may depend on the place of a record which of the two is noticed
     return (
         "has a record with more or fewer fields than its header, or is not well-formed CSV; check its "
-        "quotation marks and separators"
+        "quotation marks and separators, and whether a column (of row names) has no name"
     )
 
 

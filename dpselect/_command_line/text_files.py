@@ -18,7 +18,6 @@ SEPARATORS = ",;\t|"
 # marks at the start of a file
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 BLOCK = 2**22  # bytes that are parsed at once
-QUOTED = re.compile(r'"(?:[^"]|"")*"')
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 
@@ -44,15 +43,25 @@ class TextFormat:
     thousands: str = ""
 
     def numbers(self, cells):
-        """Return an Arrow array of texts whose numbers have a decimal point and no other mark."""
+        """Return an Arrow array of texts whose numbers have a decimal point and no other mark.
+
+        A text that would be a number with a decimal point, and is none with these marks, becomes none.
+        """
         import pyarrow.compute as pc
 
-        if self.thousands:
-            cells = pc.replace_substring(cells, self.thousands, "")
-        if self.decimal != ".":
-            # a point would be read as a decimal point
-            cells = pc.replace_substring(pc.replace_substring(cells, ".", "_"), self.decimal, ".")
-        return cells
+        if self == TextFormat(self.separator, self.encoding):
+            return cells
+        decimal, thousands = re.escape(self.decimal), re.escape(self.thousands)
+        # groups of two digits are those of India
+        whole = rf"(\pN+|\pN{{1,3}}({thousands}\pN{{2,3}})*{thousands}\pN{{3}})"
+        written = rf"^\s*[+-]?({whole}({decimal}\pN*)?|{decimal}\pN+)([eE][+-]?\pN+)?\s*$"
+        plain = r"^\s*[+-]?(\pN+(\.\pN*)?|\.\pN+)([eE][+-]?\pN+)?\s*$"
+        bare = pc.replace_substring(cells, self.thousands, "") if self.thousands else cells
+        bare = pc.replace_substring(bare, self.decimal, ".")
+        others = pc.if_else(
+            pc.match_substring_regex(cells, plain), pc.binary_join_element_wise("_", cells, ""), cells
+        )
+        return pc.if_else(pc.match_substring_regex(cells, written), bare, others)
 
 
 def written(values, form):
@@ -78,23 +87,25 @@ class TextFile:
         with self._open(path, "rb") as stream:
             start = stream.read(3)
         found = next((code for mark, code in MARKS.items() if start.startswith(mark)), "utf-8")
-        encoding = form.encoding or found
+        encoding = found if form.encoding in (None, "utf-8") else form.encoding
         with self._text(encoding) as stream:
             lines = iter(stream.readline, "")
             self._skipped, separator, header = 0, form.separator, ""
             while not header:
-                header = _record(lines)
-                if not header:
+                found = _record(lines, separator)
+                header = "".join(found).removeprefix("\ufeff")
+                if not found:
                     raise CommandError(
                         f"The file {name_of(path)} is empty; its first row must hold the names of the "
                         "columns."
                     )
-                self._skipped += len(header.splitlines())
+                self._skipped += len(found)
                 if said := SEPARATOR_LINE.fullmatch(header):
                     separator = separator or said[1]
                 if said or not header.strip(f'{SEPARATORS}{separator or ""}" \r\n'):
                     header = ""
-            first = next((record for record in iter(lambda: _record(lines), "") if record.strip()), "")
+            records = iter(lambda: "".join(_record(lines, separator)), "")
+            first = next(filter(str.strip, records), "")
         self.form = TextFormat(
             separator or _separator(header, first), encoding, form.decimal, form.thousands
         )
@@ -102,34 +113,43 @@ class TextFile:
         self.names = [name.strip() for name in names]
         row = next(self._rows([first]), [])
         # separators at the ends of records alone
-        self.names += [""] if len(row) == len(names) + 1 and not row[-1].strip() else []
-        spaced = re.compile(re.escape(self.form.separator) + ' +"')
-        self._spaced = any(map(spaced.search, (header, first)))
+        self._ends = len(row) == len(names) + 1 and not row[-1].strip()
+        self.names += [""] if self._ends else []
 
     def blocks(self, places):
         """Yield record batches of the columns at these places, all of texts."""
-        from pyarrow import PythonFile, csv, string, transcoding_input_stream
+        from pyarrow import PythonFile, string, transcoding_input_stream
+        from pyarrow import csv as arrow_csv
 
         names = list(map(str, range(len(self.names))))
-        wanted = [names[place] for place in places]
+        wanted = [names[place] for place in places] + (names[-1:] if self._ends else [])
+        quoted, spaced = self._quotes()
         with self._open(self.path, "rb") as stream:
             skipped = self._skipped
-            if self._spaced:
+            if spaced:
                 stream, skipped = io.BufferedReader(_Chunks(self._tidied())), 0
-            elif self._quotes():
+            elif quoted:
                 self._check()
-            if not self._spaced and self.form.encoding not in ("utf-8", "utf-8-sig"):
+            if not spaced and self.form.encoding not in ("utf-8", "utf-8-sig"):
                 stream = transcoding_input_stream(PythonFile(stream), self.form.encoding, "utf-8")
-            reader = csv.open_csv(
+            reader = arrow_csv.open_csv(
                 stream,
-                csv.ReadOptions(
+                arrow_csv.ReadOptions(
                     use_threads=False, block_size=BLOCK, skip_rows=skipped, column_names=names
                 ),
-                csv.ParseOptions(delimiter=self.form.separator, newlines_in_values=True),
-                csv.ConvertOptions(include_columns=wanted, column_types=dict.fromkeys(wanted, string())),
+                arrow_csv.ParseOptions(delimiter=self.form.separator, newlines_in_values=True),
+                arrow_csv.ConvertOptions(
+                    include_columns=wanted, column_types=dict.fromkeys(wanted, string())
+                ),
             )
             with reader:
-                yield from reader
+                yield from map(self._without_ends, reader) if self._ends else reader
+
+    def _without_ends(self, block):
+        """Return a block without its last column, or refuse one that holds anything."""
+        if any(cell.strip() for cell in block.columns[-1].unique().to_pylist()):
+            raise csv.Error("the records have more fields than the header")
+        return block.select(block.schema.names[:-1])
 
     def _text(self, encoding):
         return self._open(self.path, "rt", encoding=encoding, newline="")
@@ -138,16 +158,25 @@ class TextFile:
         return csv.reader(lines, delimiter=self.form.separator, skipinitialspace=True, strict=True)
 
     def _records(self):
+        csv.field_size_limit(2**31 - 1)  # free texts are longer than Python expects
         with self._text(self.form.encoding) as stream:
             for _ in range(self._skipped):
                 stream.readline()
             yield from filter(None, self._rows(stream))
 
     def _quotes(self):
-        """Return whether there is a quotation mark in the file."""
-        mark = '"'.encode(self.form.encoding)[-1:]
-        with self._open(self.path, "rb") as stream:
-            return any(mark in chunk for chunk in iter(lambda: stream.read(BLOCK), b""))
+        """Return whether the file has quotation marks, and whether there are blanks before one."""
+        spaced = re.compile(rf'[\r\n{re.escape(self.form.separator)}] +"')
+        # bytes of ASCII are no parts of other letters in UTF-8
+        utf8 = self.form.encoding in ("utf-8", "utf-8-sig")
+        quoted, before = False, "\n"
+        with self._text("latin-1" if utf8 else self.form.encoding) as stream:
+            for chunk in iter(lambda: stream.read(BLOCK), ""):
+                quoted = quoted or '"' in chunk
+                if quoted and spaced.search(before + chunk):
+                    return True, True
+                before = chunk[max(0, len(chunk.rstrip(" ")) - 1) :]
+        return quoted, False
 
     def _check(self):
         """Refuse text after a closing quotation mark, which Arrow would append to the cell."""
@@ -178,14 +207,22 @@ class _Chunks(io.RawIOBase):
         return n
 
 
-def _record(lines):
-    """Return the lines of the next record, joined; "" at the end."""
-    text = next(lines, "")
-    for line in lines if text.count('"') % 2 else ():
-        text += line
-        if text.count('"') % 2 == 0:
+def _quoted(separator):
+    """Return the patterns of a cell in quotation marks, and of one that does not end."""
+    start = rf'(^|[{re.escape(separator or SEPARATORS)}]) *"[^"]*(?:""[^"]*)*'
+    return re.compile(start + r'"(?!")'), re.compile(start + "$")
+
+
+def _record(lines, separator):
+    """Return the lines of the next record; none at the end."""
+    quoted, unfinished = _quoted(separator)
+    found, inside = [], False
+    for line in lines:
+        found.append(line)
+        inside = bool(unfinished.search(quoted.sub(r"\1", '"' * inside + line)))
+        if not inside:
             break
-    return text
+    return found
 
 
 def _separator(header, first):
@@ -193,7 +230,7 @@ def _separator(header, first):
 
     One that the first record has as often is preferred.
     """
-    names, cells = (QUOTED.sub("", text) for text in (header, first))
+    names, cells = (_quoted(None)[0].sub(r"\1", text) for text in (header, first))
 
     def likeness(separator):
         n = names.count(separator)
