@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import locale
-import re
 import sys
 
 import numpy as np
@@ -25,11 +24,19 @@ from .ledger_command import charged_to, create_ledger, open_ledger, spend
 from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
 from .models import load_model
-from .table_files import check_dropped, found_format, pandas, read_header, read_schema, read_table
+from .table_files import (
+    YEAR,
+    check_dropped,
+    found_format,
+    is_no_name,
+    pandas,
+    read_header,
+    read_schema,
+    read_table,
+)
 from .tasks import check_person, make_task
 from .text_files import TextFormat, written
 
-YEAR = re.compile(r"(19|20)\d\d")
 FORMULAS = ("=", "+", "-", "@")
 FILL_IN = (
     "In place of each null write the bounds of a column of numbers, such as [0, 120], or all categories "
@@ -74,9 +81,8 @@ def _check_names(names, path):
     """Refuse a header that is a record, whose cells must not get into a schema."""
     if not names:
         raise CommandError(f"The file {name_of(path)} has no column that has a name of its own.")
-    numeric = [name for name in names if as_number(name) is not None]
-    years = [name for name in numeric if YEAR.fullmatch(name)]
-    if len(years) < len(numeric) or (years and len(numeric) == len(names)):
+    years = [name for name in names if YEAR.fullmatch(name)]
+    if any(map(is_no_name, names)) or len(years) == len(names):
         raise CommandError(
             f"The file {name_of(path)} has a number for the name of a column, as if there "
             "were no header; its first row must hold the names."

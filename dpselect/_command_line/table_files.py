@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from ..preprocessing import PublicSchema
+from ..preprocessing.table_cells import as_number
 from .file_columns import PersonCells, cells_of
 from .messages import LOGGER, CommandError, columns_named, name_of
 from .text_files import PACKED, TextFile, TextFormat
@@ -23,6 +24,7 @@ TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 ROWS = 2**16  # rows of a Parquet file that are read at once
 # the index of a dataframe, which has no name
 INDEX = re.compile(r"__index_level_\d+__")
+YEAR = re.compile(r"(19|20)\d\d")
 
 
 def read_schema(path):
@@ -86,7 +88,9 @@ def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
             wrong = ["it has no column of the schema; its first row must hold the names"]
         elif others == "refused":
             more = list(dict.fromkeys(name for name in names if name not in ("", *columns, *drop)))
-            if more:
+            if any(map(is_no_name, more)):
+                wrong.append("its first row has numbers, as a record has, and must hold the names")
+            elif more:
                 wrong.append(f"the schema lacks its {columns_named(more)}, which --drop leaves out")
         if twice := [name for name in columns if names.count(name) > 1]:
             wrong.append(f"it has the {columns_named(twice)} more than once")
@@ -110,6 +114,11 @@ def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
     if n < few:
         raise CommandError(f"{shown} has fewer than {few} {unit}, which is too few.")
     return frame
+
+
+def is_no_name(name):
+    """Return whether the name of a column is a number, as of a record, and no year."""
+    return as_number(name) is not None and name != "" and not YEAR.fullmatch(name)
 
 
 def check_dropped(drop, names, path):

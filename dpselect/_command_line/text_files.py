@@ -131,7 +131,7 @@ class TextFile:
             elif quoted:
                 self._check()
             if not spaced and self.form.encoding not in ("utf-8", "utf-8-sig"):
-                stream = transcoding_input_stream(PythonFile(stream), self.form.encoding, "utf-8")
+                stream = transcoding_input_stream(PythonFile(stream, "r"), self.form.encoding, "utf-8")
             reader = arrow_csv.open_csv(
                 stream,
                 arrow_csv.ReadOptions(

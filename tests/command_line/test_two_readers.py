@@ -87,16 +87,17 @@ def files(draw):
         "lineterminator": draw(st.sampled_from(["\n", "\r\n"])),
     }
     encoding = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-be"]))
-    return head, rows, dialect, encoding, draw(st.integers(0, 200))
+    ending = draw(st.sampled_from(["", ".gz", ".xz"]))
+    return head, rows, dialect, encoding, ending, draw(st.integers(0, 200))
 
 
 @given(files())
 @settings(max_examples=50, deadline=None)
 def test_the_command_and_pandas_make_the_same_rows(tmp_path_factory, file):
-    head, rows, dialect, encoding, more = file
-    path = tmp_path_factory.mktemp("files") / "d.csv"
-    text = text_of(head, rows, **dialect)
-    path.write_bytes(text.encode(encoding))
+    head, rows, dialect, encoding, ending, more = file
+    path = tmp_path_factory.mktemp("files") / f"d.csv{ending}"
+    with text_files.PACKED[ending](path, "wb") as stream:
+        stream.write(text_of(head, rows, **dialect).encode(encoding))
     form = TextFormat(dialect["delimiter"], None if encoding != "utf-16-be" else encoding)
     # no record is longer than a block, which then ends anywhere in the others
     longest = max(len(text_of(row, [], **dialect).encode("utf-16")) for row in [head, *rows])
