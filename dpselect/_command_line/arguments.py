@@ -58,7 +58,13 @@ def parse(argv):
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
         )
         add(command)
-    return _checked(parser.parse_args(argv))
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        shown = " ".join(filter(None, [parser.prog, arguments.command]))
+        raise CommandError(
+            printable(f"unrecognized arguments: {' '.join(unknown)}; see {shown} --help.")
+        )
+    return _checked(arguments)
 
 
 def _checked(arguments):
@@ -90,6 +96,8 @@ def _check_task(arguments):
         raise CommandError("--target means nothing for a density; leave it out.")
     if arguments.bins is not None and arguments.task != "density":
         raise CommandError("--bins means nothing without --task density; leave it out.")
+    if arguments.lines and arguments.expansion is not None:
+        raise CommandError("--lines has no curves, and --expansion says how many; leave one out.")
     if (arguments.weights is None) != (arguments.max_weight is None):
         raise CommandError(
             "--weights and --max-weight go together, because without a bound one record could count "
@@ -179,6 +187,11 @@ def _task(parser):
         action="store_true",
         help="numbers add straight lines to a prediction, and not curves: one "
         "coefficient for each number and each category",
+    )
+    parser.add_argument(
+        "--expansion",
+        metavar="K",
+        help="cosines in the curve of each number, or linear; default: by the schema and public numbers",
     )
     parser.add_argument(
         "--evaluation",
@@ -372,6 +385,11 @@ def _file(parser):
     )
     parser.add_argument("--decimal", metavar="D", help="mark before decimals; default: a point")
     parser.add_argument("--thousands", metavar="T", help="mark between thousands; default: none")
+    parser.add_argument(
+        "--date-format",
+        metavar="F",
+        help="of dates, such as %%d.%%m.%%Y; default: what the schema says, or 2026-12-31",
+    )
 
 
 def _drop(parser):

@@ -65,15 +65,17 @@ def schema(arguments):
         _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=escaped))
         say_note(FILL_IN)
         return
-    known = [name for name in read_schema(arguments.check).columns if name not in arguments.drop]
+    known = read_schema(arguments.check).columns
+    known = {name: column for name, column in known.items() if name not in arguments.drop}
     lacking, more = [n for n in names if n not in known], [n for n in known if n not in names]
     wrong = [f"it lacks the {columns_named(lacking)}, which --drop leaves out"] if lacking else []
     wrong += [f"the records lack its {columns_named(more)}"] if more else []
     if wrong:
         raise CommandError(f"The schema {name_of(arguments.check)} does not fit: {'; '.join(wrong)}.")
+    read_table(arguments.file, known, text_format(arguments), others="left out", few=1)
     print(
         f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
-        f"{name_of(arguments.file)}."
+        f"{name_of(arguments.file)}, and every cell is what it says."
     )
 
 
@@ -122,6 +124,11 @@ def fit(arguments):
     model_file = ModelFile(arguments.save, arguments.force) if arguments.save else None
     report = _report_file(arguments)
     ledger = _ledger(arguments, arguments.person)
+    if ledger is not None and not (arguments.save or arguments.json or arguments.report):
+        raise CommandError(
+            "--ledger pays for a model that only the printed text would keep; give --save MODEL, or "
+            "--report or --json."
+        )
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     frame = read_table(arguments.file, task.columns, text_format(arguments), arguments.drop)
     given = {} if task.person is None else {"groups": frame.pop(task.person.name).to_numpy()}
@@ -133,11 +140,6 @@ def fit(arguments):
                 f"{name_of(task.weights.name)} (--weights) holds a negative number."
             )
         given["model__sample_weight"] = weight
-    if ledger is not None and not (arguments.save or arguments.json or arguments.report):
-        say_note(
-            f"{name_of(arguments.ledger)} pays for a model that only the output keeps; stop, and give "
-            "--save MODEL to keep it."
-        )
     planned = task.plan(Persons.of(given["groups"], frame).n if "groups" in given else len(frame))
     if not arguments.json:
         print(printing.plan_text(planned, task), end="\n\n", flush=True)
@@ -161,7 +163,10 @@ def fit(arguments):
         write_all(*writes)
     finally:
         # the loss was spent even if a file could not be written, so print the release
-        print(printing.to_json(task, search, planned) if arguments.json else printing.to_text(search))
+        if arguments.json:
+            print(printing.to_json(task, search, planned))
+        else:
+            print(printing.to_text(search, counted=ledger is not None))
 
 
 def predict(arguments):
@@ -308,7 +313,11 @@ COMMANDS = {
 def text_format(arguments):
     """Return how the file of records is written."""
     return TextFormat(
-        arguments.separator, arguments.encoding, arguments.decimal or ".", arguments.thousands or ""
+        arguments.separator,
+        arguments.encoding,
+        arguments.decimal or ".",
+        arguments.thousands or "",
+        arguments.date_format,
     )
 
 

@@ -4,7 +4,7 @@ Cells are private: no mistake quotes one.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,9 +15,12 @@ from .text_files import TextFormat
 
 GAP = 'has missing values, and the schema does not say "missing": true'
 NO_NUMBER = (
-    "has numeric bounds, but holds something that is not a finite number (of a date write the days "
-    "since a public one, of decimal commas say --decimal , and of other gaps "
-    '"missing_values" in the schema)'
+    'has numeric bounds, but holds something that is not a finite number (of dates say "date" in the '
+    'schema, of decimal commas --decimal , and of other gaps "missing_values" in the schema)'
+)
+NO_DAY = (
+    "has dates, but holds something that is not a date (say --date-format if they are not written as "
+    '2026-12-31, and of other gaps "missing_values" in the schema)'
 )
 NOBODY = "names the persons and has missing values, and rows of nobody would be one person, or many"
 UNLISTED = (
@@ -44,13 +47,16 @@ class NumberCells:
     """Cells of a column with bounds, as float64."""
 
     def __init__(self, column, form):
+        if form.dates and column.dates:
+            column = replace(column, dates=(column.dates[0], form.dates))
         self.column, self.form, self.wrong, self.parts = column, form, set(), []
+        self._none = NO_NUMBER if column.dates is None else NO_DAY
 
     def add(self, cells):
         """Add an Arrow array."""
         x = self.column.without_codes(self._numbers(cells))
         if np.isinf(x).any():
-            self.wrong.add(NO_NUMBER)
+            self.wrong.add(self._none)
         if not self.column.missing and np.isnan(x).any():
             self.wrong.add(GAP)
         self.parts.append(x)
@@ -81,7 +87,7 @@ class NumberCells:
         try:
             return self.column.parsed(cell)[0]
         except CellError:
-            self.wrong.add(NO_NUMBER)
+            self.wrong.add(self._none)
             return 0.0
 
     def values(self):

@@ -2,6 +2,7 @@
 
 import codecs
 import math
+from datetime import date
 
 from .messages import CommandError, name_of
 
@@ -71,7 +72,22 @@ def _encoding(option, text):
         ) from None
 
 
+def _expansion(option, text):
+    return text if text in ("auto", "linear") else _number(option, text, 1, 1e3, integer=True)
+
+
+def _date_format(option, text):
+    if "%" not in text or date(2015, 1, 31).strftime(text).isdigit() and text != "%Y%m%d":
+        raise CommandError(
+            f"{option} must be a format with marks between its parts, such as %d.%m.%Y, not "
+            f"{name_of(text)}."
+        )
+    return text
+
+
 CHECKS = {
+    "date_format": _date_format,
+    "expansion": _expansion,
     "epsilon": _number,
     "delta": lambda option, text: _number(option, text, 0, 0.5),
     "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),

@@ -11,6 +11,7 @@ from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
 from .messages import name_of, printable
 
+NO_LEDGER = "No ledger counts it, and releases about the same records add up: see --ledger."
 MAX_LINES = 30  # of coefficients as text; JSON has all
 
 
@@ -132,12 +133,16 @@ def _value(value):
     return f"= {value:g}" if isinstance(value, float) else f"= {value}"
 
 
-def to_text(search):
-    """Return the release as text: parameters, coefficients, loss, and what is not released."""
+def to_text(search, counted=True):
+    """Return the release as text: parameters, coefficients, loss, and what is not released.
+
+    `counted` says whether a ledger has counted it.
+    """
+    uncounted = [] if counted else [NO_LEDGER]
     sections = {
         "Chosen parameters": _parameters(search),
         "Released model": _model_lines(search),
-        "Privacy loss": str(search.privacy_).splitlines(),
+        "Privacy loss": [*str(search.privacy_).splitlines(), *uncounted],
         "Not released": not_released(search),
     }
     if hasattr(search, "evaluation_"):

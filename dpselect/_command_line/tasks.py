@@ -112,7 +112,9 @@ def make_task(schema, target, arguments):
     if name == "density":
         pipeline = _density(columns, arguments.bins or [BINS])
     else:
-        encoded = {"expansion": "linear", "categories": "onehot"} if arguments.lines else {}
+        encoded = {"expansion": arguments.expansion or "auto"}
+        if arguments.lines:
+            encoded = {"expansion": "linear", "categories": "onehot"}
         model = _model(name, column)
         _set_params(model, name, arguments)
         try:
@@ -217,7 +219,7 @@ def _check_target(name, target, column):
 
 def _refuse_for_density(arguments):
     for option in (
-        *("alpha", "lines", "excess_risk", "delta", "columns"),
+        *("alpha", "lines", "expansion", "excess_risk", "delta", "columns"),
         *("pairs", "class_weight", "weights", "max_weight"),
     ):
         if getattr(arguments, option):

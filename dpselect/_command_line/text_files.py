@@ -9,7 +9,7 @@ import gzip
 import io
 import lzma
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .messages import CommandError, name_of
 
@@ -35,12 +35,15 @@ class TextFormat:
         Mark before the decimals of a number.
     thousands : str, default=""
         Mark between the thousands of a number.
+    dates : str, default=None
+        Format of dates, in place of what a schema says.
     """
 
     separator: str | None = None
     encoding: str | None = None
     decimal: str = "."
     thousands: str = ""
+    dates: str | None = None
 
     def numbers(self, cells):
         """Return an Arrow array of texts whose numbers have a decimal point and no other mark.
@@ -49,7 +52,7 @@ class TextFormat:
         """
         import pyarrow.compute as pc
 
-        if self == TextFormat(self.separator, self.encoding):
+        if (self.decimal, self.thousands) == (".", ""):
             return cells
         decimal, thousands = re.escape(self.decimal), re.escape(self.thousands)
         # groups of two digits are those of India
@@ -106,9 +109,8 @@ class TextFile:
                     header = ""
             records = iter(lambda: "".join(_record(lines, separator)), "")
             first = next(filter(str.strip, records), "")
-        self.form = TextFormat(
-            separator or _separator(header, first), encoding, form.decimal, form.thousands
-        )
+        separator = separator or _separator(header, first)
+        self.form = replace(form, separator=separator, encoding=encoding)
         (names,) = self._rows([header])
         self.names = [name.strip() for name in names]
         row = next(self._rows([first]), [])

@@ -398,8 +398,8 @@ def public_classes(y, classes, owner):
                 "numbers as labels, in y and in classes."
             )
         raise ValueError(
-            "y holds a label that is not in classes, and a model of labels beyond the public ones "
-            "would reveal them; add every label that a record may have to classes."
+            "y holds a label that is not in classes, or a gap, and a model of labels beyond the public "
+            "ones would reveal them; add every label that a record may have to classes."
         )
     return labels
 

@@ -102,7 +102,7 @@ def test_a_release_is_paid_for_or_refused(run, folder):
 def test_every_entry_says_who_and_what_for(run, folder, monkeypatch):
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     assert run("ledger", "create", "l.ledger", "--epsilon", "5")[0] == 0
-    assert run(*FULL, "--ledger", "l.ledger", "--label", "March\nmodel")[0] == 0
+    assert run(*FULL, "--ledger", "l.ledger", "--label", "March\nmodel", "--json")[0] == 0
     (entry,) = PrivacyLedger(folder / "l.ledger").history()
     assert (entry.user, entry.label) == ("ada", "March\nmodel: StabilityGridSearchCV")
     out = run("ledger", "show", "l.ledger")[1]

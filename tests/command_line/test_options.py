@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from dpselect import PrivacyLedger, StabilityGridSearchCV
 from dpselect._command_line import commands
 
-from .conftest import FULL, as_csv, records, strict
+from .conftest import FULL, SECRET, as_csv, records, strict
 
 HEADER = ["age", "out come", "smoker", "bmi", "often", "who"]
 SAVE = ["--save", "m.skops"]
@@ -144,10 +145,57 @@ def test_a_density_has_none_of_them(refused, option):
 
 def test_a_ledger_that_pays_for_nothing_that_is_kept(run, folder):
     run("ledger", "create", "l.ledger", "--epsilon", "9")
-    assert "only the output keeps" in run(*FULL, "--ledger", "l.ledger")[2]
+    code, out, err = run(*FULL, "--ledger", "l.ledger")
+    assert (code, out) == (2, "") and "give --save MODEL" in err
     for more in (SAVE, ["--json"], ["--report", "r.md"]):
-        assert run(*FULL, "--ledger", "l.ledger", *more)[2] == ""
-    assert PrivacyLedger(folder / "l.ledger").spent()[0] == 8.0
+        code, out, err = run(*FULL, "--ledger", "l.ledger", *more)
+        assert (code, err) == (0, "") and "No ledger counts it" not in out
+    assert PrivacyLedger(folder / "l.ledger").spent()[0] == 6.0
+    assert "No ledger counts it" in run(*FULL)[1]
+
+
+def test_errors_name_the_help_of_their_command(refused):
+    for argv, command in [
+        ([*FULL, "--seed", "1"], "fit"), (["schema"], "schema"),
+        (["ledger", "create", "l", "--epsilon"], "ledger create"), (["plan", "--epsilon", "1"], "plan"),
+    ]:  # fmt: skip
+        assert f"see dpselect {command} --help" in refused(*argv)
+
+
+# --- how files are written
+
+
+def test_a_check_reads_the_cells(run, refused, folder):
+    assert "every cell is what it says" in run("schema", "data.csv", "--check", "schema.json")[1]
+    text = (folder / "data.csv").read_text().replace(SECRET, f"x{SECRET}")
+    (folder / "data.csv").write_text(text)
+    said = refused("schema", "data.csv", "--check", "schema.json")
+    assert "its column 'age' has numeric bounds" in said
+
+
+def test_formats_of_dates(run, folder):
+    schema = {"day": {"date": ["2015-01-01", "2016-01-01"]}, "ill": ["no", "yes"]}
+    (folder / "s.json").write_text(json.dumps(schema))
+    days = [f"{1 + i % 28:02}.{1 + i % 12:02}.2015" for i in range(60)]
+    labels = ["no", "yes"] * 30
+    argv = ["--schema", "s.json", "--target", "ill", "--epsilon", "1000"]
+    for name, form in [("a.csv", "{2}-{1}-{0}"), ("b.csv", "{0}.{1}.{2}")]:
+        rows = [f"{form.format(*day.split('.'))},{label}" for day, label in zip(days, labels)]
+        (folder / name).write_text("\n".join(["day,ill", *rows]) + "\n")
+    assert "--date-format" in run("fit", "b.csv", *argv)[2]
+    more = ["--date-format", "%d.%m.%Y"]
+    assert run("fit", "b.csv", *argv, *more, "--save", "m.skops")[0] == 0
+    plain = run("predict", "m.skops", "a.csv", "--probabilities")
+    assert plain[0] == 0 and plain == run("predict", "m.skops", "b.csv", "--probabilities", *more)
+
+
+def test_expansion(run, folder):
+    code, _, _ = run(*FULL, "--expansion", "3", "--save", "m.pkl", "--json")
+    model = pickle.loads((folder / "m.pkl").read_bytes())
+    assert code == 0 and model.best_estimator_["encoder"].expansion_ == 3
+    for value in ("0", "curves", "1.5"):
+        assert "--expansion must be" in run(*FULL, "--expansion", value)[2]
+    assert "leave one out" in run(*FULL, "--expansion", "3", "--lines")[2]
 
 
 # --- the positive label

@@ -235,8 +235,8 @@ def test_malformed_schemas(refused, folder, argv, text, says):
             {"bmi": ["low", "high"], "smoker": [0, 1]},
             (
                 "its column 'smoker' has numeric bounds, but holds something that is not a finite "
-                "number (of a date write the days since a public one, of decimal commas say "
-                "--decimal , and of other gaps \"missing_values\" in the schema); its column 'bmi' holds"
+                'number (of dates say "date" in the schema, of decimal commas --decimal , and of other '
+                "gaps \"missing_values\" in the schema); its column 'bmi' holds"
             ),
         ),
         (
