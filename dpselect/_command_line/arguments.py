@@ -272,6 +272,7 @@ def _schema(parser):
 
 def _predict(parser):
     _model(parser)
+    _categories(parser)
     _file(parser)
     parser.add_argument("--probabilities", action="store_true", help="one column for each class")
     parser.add_argument(
@@ -297,6 +298,7 @@ def _predict(parser):
 
 def _export(parser):
     _model(parser)
+    _categories(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -310,6 +312,7 @@ def _export(parser):
 
 def _evaluate(parser):
     _model(parser)
+    _categories(parser)
     _file(parser)
     parser.add_argument("--target", metavar="COL", help="column with what is right; a density has none")
     parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
@@ -406,6 +409,12 @@ def _model(parser, others=""):
         "--trust-pickle",
         action="store_true",
         help="read a .pkl, which can run any program of whoever wrote it; a .skops file cannot",
+    )
+
+
+def _categories(parser):
+    parser.add_argument(
+        "--schema", metavar="JSON", help="of a density of categories: that of the fit, for their names"
     )
 
 

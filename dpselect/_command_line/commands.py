@@ -34,7 +34,7 @@ from .table_files import (
     read_schema,
     read_table,
 )
-from .tasks import check_person, make_task
+from .tasks import check_person, coded, make_task
 from .text_files import TextFormat, written
 
 FORMULAS = ("=", "+", "-", "@")
@@ -144,6 +144,8 @@ def fit(arguments):
     if not arguments.json:
         print(printing.plan_text(planned, task), end="\n\n", flush=True)
     X, y = frame[list(task.schema.columns)], None
+    if task.name == "density":
+        X = coded(X, task.schema.columns)
     if task.target is not None:
         y = frame[task.target.name].to_numpy()
     search = task.search
@@ -228,7 +230,7 @@ def _above(model, X, positive, threshold):
 def export(arguments):
     """Write a model for programs without dpselect, or the cells of a density."""
     output, model = ExportFile(arguments.output, arguments.force), _model(arguments)
-    output.write_export(model)
+    output.write_export(model, _columns(model, arguments))
 
 
 def evaluate(arguments):
@@ -237,7 +239,7 @@ def evaluate(arguments):
     ledger, model = _ledger(arguments, arguments.person), _model(arguments)
     target, ends = _target(model, arguments.target)
     more = {} if target is None else {target.name: target}
-    person = check_person(arguments.person, _columns(model) | more)
+    person = check_person(arguments.person, _columns(model, arguments) | more)
     if person is not None:
         more[person.name] = person
     frame = _rows(model, arguments, more)
@@ -352,9 +354,11 @@ def _target(model, name):
 
 def _rows(model, arguments, more=()):
     """Return the columns that a saved model reads, by name, without others of the file."""
-    columns = _columns(model) | dict(more)
+    columns = _columns(model, arguments) | dict(more)
     frame = read_table(arguments.file, columns, text_format(arguments), others="left out", few=1)
     encoder, _ = printing.parts(model)
+    if encoder is None:
+        frame = coded(frame, columns)
     names = getattr(encoder, "feature_names_in_", [])
     # columns that the encoder ignores stay empty
     return frame if set(names) <= set(columns) else frame.reindex(columns=[*names, *more])
@@ -383,14 +387,33 @@ def _say_formulas(names):
         )
 
 
-def _columns(model):
-    encoder, density = printing.parts(model)
-    if encoder is not None:
-        return dict(encoder.schema_.columns)
-    return {
+def _columns(model, arguments):
+    encoder, _ = printing.parts(model)
+    if encoder is None:
+        return _density_columns(model, arguments)
+    if arguments.schema is not None:
+        raise CommandError("--schema means nothing here, as the model has its schema; leave it out.")
+    return dict(encoder.schema_.columns)
+
+
+def _density_columns(model, arguments):
+    """Return the columns of a density, with the categories of the schema, if one is given."""
+    _, density = printing.parts(model)
+    known = {} if arguments.schema is None else read_schema(arguments.schema).columns
+    columns = {
         str(name): NumberColumn(str(name), edges[0], edges[-1])
-        for name, edges in zip(density.feature_names_in_, density.bin_edges_)
+        for name, edges in zip(getattr(density, "feature_names_in_", []), density.bin_edges_)
     }
+    for name, edges in zip(columns, density.bin_edges_):
+        column = known.get(name)
+        if isinstance(column, CategoryColumn):
+            if np.shape(edges) != (len(column.levels) + 1,) or edges[0] != -0.5:
+                raise CommandError(
+                    f"The column {name_of(name)} of the density has other cells than the schema has "
+                    "categories; give the schema of the fit."
+                )
+            columns[name] = column
+    return columns
 
 
 def _model(arguments):

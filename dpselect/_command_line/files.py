@@ -15,6 +15,7 @@ from zipfile import ZIP_DEFLATED
 from ..density import DPHistogramDensity
 from ..export import to_onnx, to_sklearn
 from ..ledger import is_ledger_file
+from ..preprocessing.schema import CategoryColumn
 from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
 from .printing import predictor
@@ -233,7 +234,7 @@ class ExportFile(OutputFile):
         super().__init__("--output", path, force)
         self._ending = ending_of(path, "The file --output", (".onnx", ".skops", ".csv"))
 
-    def write_export(self, model):
+    def write_export(self, model, columns):
         released = predictor(model)
         density = isinstance(released, DPHistogramDensity)
         if density != (self._ending == ".csv"):
@@ -243,7 +244,9 @@ class ExportFile(OutputFile):
                 f"{self._ending}; give another ending."
             )
         if density:
-            self.write(released.to_frame().to_csv(index=False, lineterminator="\n"))
+            n_records = getattr(getattr(model, "plan_", None), "n_samples", None)
+            table = cells_of_density(released.to_frame(), columns, n_records)
+            self.write(table.to_csv(index=False, lineterminator="\n"))
         else:
             try:
                 self.write(
@@ -258,6 +261,29 @@ class ExportFile(OutputFile):
             # about a schema or a released model, not about records
             except (TypeError, ValueError) as error:
                 raise CommandError(str(error)) from None
+
+
+def cells_of_density(table, columns, n_records=None):
+    """Return the cells of a density with the names of categories, and with counts of records.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As ``to_frame`` returns it.
+    columns : dict
+        Name -> NumberColumn or CategoryColumn.
+    n_records : int, default=None
+        That the density was fitted on, which is public.
+    """
+    for name, column in columns.items():
+        if isinstance(column, CategoryColumn):
+            place = table.columns.get_loc(f"{name} from")
+            codes = table.pop(f"{name} from") + 0.5
+            del table[f"{name} to"]
+            table.insert(place, name, [str(column.levels[int(code)]) for code in codes])
+    if n_records is None:
+        return table
+    return table.assign(count=(table["share"] * n_records).round().astype(int))
 
 
 def ending_of(path, what, endings):

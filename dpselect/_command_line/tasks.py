@@ -61,8 +61,11 @@ class Task:
 
     def plan(self, n_records):
         """Return the plan of the search, or name the option that breaks the guarantee."""
+        density = self.name == "density"
         row = {
-            name: [str(c.categories[0])] if isinstance(c, CategoryColumn) else [float(c.low)]
+            name: [0.0 if density else str(c.categories[0])]
+            if isinstance(c, CategoryColumn)
+            else [float(c.low)]
             for name, c in self.schema.columns.items()
         }
         try:
@@ -237,23 +240,50 @@ def _model(name, column):
 
 
 def _density(columns, bins):
-    for name, column in columns.items():
-        if not isinstance(column, NumberColumn) or column.missing:
+    numbers = [name for name, column in columns.items() if isinstance(column, NumberColumn)]
+    for name in numbers:
+        if columns[name].missing:
             raise CommandError(
-                f"The column {name_of(name)} has categories or gaps, and a density is of numbers; "
-                "leave it out "
-                "with --drop."
+                f"The column {name_of(name)} of numbers has gaps, which are in no cell of a density; "
+                "leave it out with --drop."
             )
-    if len(bins) not in (1, len(columns)):
+    if len(bins) not in (1, len(numbers)):
         raise CommandError(
-            f"--bins has {len(bins)} numbers, and the density is of the {columns_named(list(columns))}; "
+            f"--bins has {len(bins)} numbers, and the density is of the {columns_named(numbers)}; "
             "give one number for each, in this order, or one for all."
         )
-    bins = bins if len(bins) > 1 else bins * len(columns)
+    cells = dict(zip(numbers, bins if len(bins) > 1 else bins * len(numbers)))
     # in the units of the table, so that the cells are readable
+    tiles = [
+        (column.low, column.high, (column.high - column.low) / cells[name])
+        if name in cells
+        else (-0.5, len(column.levels) - 0.5, 1.0)
+        for name, column in columns.items()
+    ]
     return DPHistogramDensity(
-        bounds=[(column.low, column.high) for column in columns.values()],
-        bin_width=[(column.high - column.low) / n for column, n in zip(columns.values(), bins)],
+        bounds=[(low, high) for low, high, _ in tiles], bin_width=[width for _, _, width in tiles]
+    )
+
+
+def coded(frame, columns):
+    """Return a table of numbers: categories by their place among the levels, as densities have them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    columns : dict
+        Of a schema, by name.
+    """
+    codes = {
+        name: frame[name].cat.codes
+        for name, column in columns.items()
+        if isinstance(column, CategoryColumn)
+    }
+    return frame.assign(
+        **{
+            name: code.where(code >= 0, len(columns[name].levels) - 1).astype(float)
+            for name, code in codes.items()
+        }
     )
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from dpselect import DPLogisticRegression, PrivacyLedger, StabilityGridSearchCV, privacy_report
+from dpselect._command_line import commands
+from dpselect._command_line.tasks import coded
 from dpselect._command_line.text_files import TextFile
 from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
@@ -165,6 +167,55 @@ def test_densities_of_new_records(run, folder):
     assert code == 0 and out.splitlines()[0] == "log_density" and len(out.splitlines()) == 201
 
 
+def test_a_table_of_counts_has_the_names_of_categories(run, folder, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.uniform(18, 90, 600), "sex": rng.choice(["f", "m"], 600)})
+    table["region"] = rng.choice(["north", "South", ""], 600)
+    table.to_csv(folder / "people.csv", index=False)
+    regions = {"categories": ["west", "south", "north"], "missing": True}
+    schema = {"region": regions, "age": [18, 90], "sex": ["f", "m"]}
+    (folder / "people.json").write_text(json.dumps(schema))
+    argv = ["--schema", "people.json", "--epsilon", "1e5"]
+    fit = [
+        "fit",
+        "people.csv",
+        *argv,
+        "--task",
+        "density",
+        "--bins",
+        "3",
+        "--save",
+        "m.skops",
+        "--force",
+    ]
+    parts = {
+        "region": table["region"].str.lower().replace("", "<missing>"),
+        "age": np.floor((table["age"] - 18) / 24) * 24 + 18,
+        "sex": table["sex"],
+    }
+
+    def check():
+        assert run(*fit)[0] == 0
+        run("export", "m.skops", "--schema", "people.json", "--output", "cells.csv", "--force")
+        found = pd.read_csv(folder / "cells.csv", keep_default_na=False)
+        assert list(found) == ["region", "age from", "age to", "sex", "share", "count"]
+        counts = table.groupby(list(parts.values())).size()
+        assert len(found) == 4 * 3 * 2 and found[found["region"] == "west"]["count"].eq(0).all()
+        found = found[found["region"] != "west"].set_index(["region", "age from", "sex"])["count"]
+        assert found.to_dict() == counts.to_dict()
+
+    check()
+    assert run("evaluate", "m.skops", "people.csv", *argv)[0] == 0
+    assert len(run("predict", "m.skops", "people.csv", *argv[:2])[1].split()) == 601
+    # without the names it cannot read the file, and exports places
+    assert "'sex' has numeric bounds" in run("predict", "m.skops", "people.csv")[2]
+    run("export", "m.skops", "--output", "places.csv")
+    assert "sex from" in (folder / "places.csv").read_text()
+    monkeypatch.setattr(commands, "coded", lambda frame, columns: coded(frame, columns) * 0)
+    with pytest.raises(AssertionError):
+        check()
+
+
 def test_a_density_is_in_the_units_of_the_table(run, folder):
     _, out, _ = run(*DENSITY, "--epsilon", "1000", "--save", "model.pkl")
     assert "histogram of 4 x 4 cells" in out
@@ -172,7 +223,8 @@ def test_a_density_is_in_the_units_of_the_table(run, folder):
     assert "any exact mean, range or count" in out and "solver" not in out
     assert run("export", TRUST, "model.pkl", "--output", "cells.csv")[:2] == (0, "")
     table = pd.read_csv(folder / "cells.csv")
-    assert list(table) == ["age from", "age to", "bmi from", "bmi to", "share"] and len(table) == 16
+    ends = ["age from", "age to", "bmi from", "bmi to"]
+    assert list(table) == [*ends, "share", "count"] and len(table) == 16
     assert table.min().tolist()[:4] == [0, 30, 10, 22.5]
     assert table.max().tolist()[:4] == [90, 120, 47.5, 60]
     assert table["share"].sum() == pytest.approx(1)

@@ -44,7 +44,9 @@ def without(argv, option):
     ([*FULL, "--task", "regression"], "'out come' must have its two bounds"),
     ([*FULL, "--task", "counts"], "'out come' must have its two bounds"),
     ([*FULL, "--task", "density"], "--target means nothing for a density"),
-    ([*without(FULL, "--target"), "--task", "density"], "The column 'smoker' has categories"),
+    (["export", TRUST, "density.pkl", "--output", "m.csv", "--schema", "ages.json"],
+     "give the schema of the fit"),
+    (["predict", TRUST, "model.pkl", "data.csv", "--schema", "schema.json"], "--schema means nothing"),
     ([*WAITS, "--task", "classification"], "'wait' must have its classes"),
     ([*without(WAITS, "--target"), "--task", "density", "--bins", "1"], "--bins must be a whole number"),
     ([*without(WAITS, "--target"), "--task", "density", "--bins", "x"], "--bins must be"),
@@ -144,6 +146,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def model(saved, folder):
+    (folder / "ages.json").write_text(json.dumps({"age": ["young", "old"]}))
     for name, content in zip(("model.pkl", "waits.pkl", "density.pkl"), saved):
         (folder / name).write_bytes(content)
 
