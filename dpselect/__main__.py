@@ -23,7 +23,7 @@ from .ledger import LedgerAccessError
 # before
 LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # commands whose output has been paid for
-RELEASES = ("fit", "evaluate", "ledger")
+RELEASES = ("fit", "evaluate", "intervals", "ledger")
 
 
 def main(argv=None):

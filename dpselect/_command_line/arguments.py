@@ -311,16 +311,27 @@ def _export(parser):
 
 
 def _evaluate(parser):
+    _judged(parser, "evaluation", "model, with its evaluation")
+
+
+def _intervals(parser):
+    _judged(parser, "intervals", "intervals")
+    parser.add_argument(
+        "--weights", metavar="COL", help="column with the weights, of a model that was fitted with some"
+    )
+
+
+def _judged(parser, release, stated):
     _model(parser)
     _categories(parser)
     _file(parser)
     parser.add_argument("--target", metavar="COL", help="column with what is right; a density has none")
-    parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
+    parser.add_argument("--epsilon", metavar="E", required=True, help=f"privacy loss of the {release}")
     _person(parser)
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="write the privacy statement of the model, with its evaluation: .html, .md or .json",
+        help=f"write the privacy statement of the {stated}: .html, .md or .json",
     )
     _about(parser)
     _ledger(parser)
@@ -443,6 +454,7 @@ COMMANDS = {
     "predict": (_predict, "predict with a model that was released"),
     "export": (_export, "write a model for programs without dpselect, or the cells of a density"),
     "evaluate": (_evaluate, "say how good a model is on records that it has not seen"),
+    "intervals": (_intervals, "say how well the coefficients of a model are known, with confidence"),
     "report": (
         _report,
         "write the privacy statement of a model, or the report of a ledger, to be signed",

@@ -8,9 +8,11 @@ import sys
 
 import numpy as np
 
+from ..evaluation import CalibratedModel
 from ..evaluation import evaluate as evaluate_model
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import is_ledger_file
+from ..linear_model import coef_interval
 from ..metrics.scores import target_range
 from ..preprocessing import schema_template
 from ..preprocessing.schema import CategoryColumn, NumberColumn
@@ -237,22 +239,10 @@ def evaluate(arguments):
     """Release figures of a model on records that it has not seen."""
     report = _report_file(arguments)
     ledger, model = _ledger(arguments, arguments.person), _model(arguments)
-    target, ends = _target(model, arguments.target)
-    more = {} if target is None else {target.name: target}
-    person = check_person(arguments.person, _columns(model, arguments) | more)
-    if person is not None:
-        more[person.name] = person
-    frame = _rows(model, arguments, more)
-    groups = None if person is None else frame.pop(person.name).to_numpy()
-    y = None if target is None else frame.pop(target.name).to_numpy()
-    if ends is None and y is not None:
-        # labels in a file are texts, but those of a model made in Python may be of other types
-        y = model.classes_[pandas().Index(target.categories).get_indexer(y.astype(str))]
+    frame, y, ends, more = _judged(model, arguments)
     LOGGER.info("predicting")
     with charged_to(ledger):
-        found = evaluate_model(
-            model, frame, y, epsilon=arguments.epsilon, target_range=ends, groups=groups
-        )
+        found = evaluate_model(model, frame, y, epsilon=arguments.epsilon, target_range=ends, **more)
     try:
         if report is not None:
             report.write_report(privacy_report(model, ledger, evaluation=found, about=arguments.about))
@@ -262,6 +252,49 @@ def evaluate(arguments):
             if arguments.json
             else f"{found}\nIt holds if none of these records trained the model. That cannot be "
             "checked, because a model keeps no trace of its records."
+        )
+
+
+def intervals(arguments):
+    """Release confidence intervals of the coefficients of a model."""
+    report = _report_file(arguments)
+    ledger, model = _ledger(arguments, arguments.person), _model(arguments)
+    trained = printing.predictor(model)
+    search = model.estimator if isinstance(model, CalibratedModel) else model
+    n_samples = getattr(getattr(search, "plan_", None), "n_samples", None)
+    if n_samples is None or not hasattr(trained, "steps"):
+        raise CommandError(
+            "Intervals need a model of dpselect fit that has coefficients, not a density."
+        )
+    weights = getattr(trained[-1], "max_sample_weight", None)
+    if (weights is None) != (arguments.weights is None):
+        raise CommandError(
+            "--weights is missing, and the model was fitted with weights; name the column."
+            if arguments.weights is None
+            else "--weights means nothing to a model that was fitted without; leave it out."
+        )
+    column = (
+        {} if weights is None else {arguments.weights: NumberColumn(arguments.weights, 0.0, weights)}
+    )
+    frame, y, _, more = _judged(model, arguments, column)
+    for name in column:
+        more["sample_weight"] = frame.pop(name).to_numpy()
+    try:
+        with charged_to(ledger):
+            found = coef_interval(
+                trained, frame, y, epsilon=arguments.epsilon, n_samples=n_samples, **more
+            )
+    except (TypeError, ValueError) as error:  # about the model and public numbers
+        raise CommandError(str(error)) from None
+    try:
+        if report is not None:
+            report.write_report(privacy_report(found, ledger, about=arguments.about))
+    finally:
+        print(
+            json.dumps(printing.interval_figures(found), allow_nan=False)
+            if arguments.json
+            else f"{found}\nThe loss of the model is not in it. Of the records that trained the model, "
+            "both losses add up."
         )
 
 
@@ -307,6 +340,7 @@ COMMANDS = {
     "predict": predict,
     "export": export,
     "evaluate": evaluate,
+    "intervals": intervals,
     "report": report,
     "ledger": ledger,
 }
@@ -350,6 +384,22 @@ def _target(model, name):
         return CategoryColumn(name, tuple(map(str, model.classes_))), None
     ends = target_range(printing.parts(model)[1])
     return NumberColumn(name, *ends), ends
+
+
+def _judged(model, arguments, more=()):
+    """Return rows, labels or targets, the range of a regression, and `groups` in a dict."""
+    target, ends = _target(model, arguments.target)
+    more = dict(more) if target is None else {**dict(more), target.name: target}
+    person = check_person(arguments.person, _columns(model, arguments) | more)
+    if person is not None:
+        more[person.name] = person
+    frame = _rows(model, arguments, more)
+    groups = {} if person is None else {"groups": frame.pop(person.name).to_numpy()}
+    y = None if target is None else frame.pop(target.name).to_numpy()
+    if ends is None and y is not None:
+        # labels in a file are texts, but those of a model made in Python may be of other types
+        y = model.classes_[pandas().Index(target.categories).get_indexer(y.astype(str))]
+    return frame, y, ends, groups
 
 
 def _rows(model, arguments, more=()):

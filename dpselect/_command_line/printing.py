@@ -89,6 +89,19 @@ def figures(evaluation):
     }
 
 
+def interval_figures(found):
+    """Return intervals of coefficients for JSON, with None where nothing is known."""
+    low, high = found.confidence_interval()
+    names = [": ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in found.names]
+    return {
+        "privacy": found.privacy_.to_dict(),
+        "coefficients": {
+            name: dict(zip(("value", "low", "high"), map(plain, row)))
+            for name, *row in zip(names, found.coef, low, high)
+        },
+    }
+
+
 def _encoder(encoder):
     params = encoder.get_params()
     params.pop("schema", None)

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpselect import DPLogisticRegression, PrivacyLedger, StabilityGridSearchCV, privacy_report
+from dpselect import (
+    DPLogisticRegression,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+    coef_interval,
+    privacy_report,
+)
 from dpselect._command_line import commands
 from dpselect._command_line.tasks import coded
 from dpselect._command_line.text_files import TextFile
@@ -214,6 +220,54 @@ def test_a_table_of_counts_has_the_names_of_categories(run, folder, monkeypatch)
     monkeypatch.setattr(commands, "coded", lambda frame, columns: coded(frame, columns) * 0)
     with pytest.raises(AssertionError):
         check()
+
+
+@pytest.mark.parametrize("more", ["", "--person who", "--weights often"])
+def test_intervals_of_coefficients(run, folder, more):
+    rows = [[*row, 1 + i % 3, f"p{i // 2}"] for i, row in enumerate(records(4000))]
+    (folder / "more.csv").write_text(as_csv(rows, [*HEADER, "often", "who"]))
+    fit = [
+        "fit",
+        "more.csv",
+        *FULL[2:],
+        "--lines",
+        "--drop",
+        "smoker",
+        "who",
+        "often",
+        "--save",
+        "m.pkl",
+    ]
+    fit += ["--max-weight", "2"] * ("often" in more)
+    assert run(*fit, *more.split())[0] == 0
+    argv = ["intervals", TRUST, "m.pkl", "more.csv", "--target", "out come", "--epsilon", "1e6"]
+    code, out, err = run(*argv, *more.split(), "--json")
+    found = strict(out)["coefficients"]
+    table = pd.read_csv(folder / "more.csv")
+    given = {"who": {"groups": table["who"]}, "often": {"sample_weight": table["often"]}}
+    pipeline = pickle.loads((folder / "m.pkl").read_bytes()).best_estimator_
+    n = 2000 if "who" in more else 4000
+    expected = coef_interval(pipeline, table[["age", "bmi"]], table["out come"], epsilon=np.inf,
+                             n_samples=n, **given.get(more.rpartition(" ")[2], {}))  # fmt: skip
+    low, high = expected.confidence_interval()
+    assert (code, err, list(found)) == (0, "", ["age", "bmi", "intercept"])
+    for name, *ends in zip(expected.names, expected.coef, low, high):
+        assert list(found[name].values()) == pytest.approx(ends, rel=0.2, abs=0.2)
+    assert "both losses add up" in run(*argv, *more.split(), "--report", "said.md")[1]
+    assert "coefficients are known" in (folder / "said.md").read_text()
+
+
+def test_intervals_are_paid_and_refused(run, folder, model):
+    argv = ["intervals", TRUST, "model.pkl", "data.csv", "--target", "out come", "--epsilon"]
+    run("ledger", "create", "l.ledger", "--epsilon", "9")
+    code, _, err = run(*argv, "9", "--ledger", "l.ledger")
+    assert (code, err) == (0, "") and PrivacyLedger(folder / "l.ledger").spent()[0] == 9.0
+    code, out, err = run(*argv, "1", "--ledger", "l.ledger")
+    assert (code, out) == (2, "") and "left" in err
+    assert "--weights means nothing" in run(*argv, "1", "--weights", "age")[2]
+    run(*DENSITY, "--epsilon", "1", "--save", "density.pkl")
+    argv[2:4] = "density.pkl", "waits.csv"
+    assert "not a density" in run(*argv, "1")[2]
 
 
 def test_a_density_is_in_the_units_of_the_table(run, folder):

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "doc" / "command_line.rst").read_text()
 
 @pytest.mark.slow
 def test_every_command_of_the_page_runs(run, folder):
-    rng, n = np.random.default_rng(0), 400
+    rng, n = np.random.default_rng(0), 1200
     table = pd.DataFrame(
         {
             "age": rng.integers(18, 91, n),
@@ -33,7 +33,7 @@ def test_every_command_of_the_page_runs(run, folder):
     table.to_csv("umfrage.csv", sep=";", decimal=",", encoding="cp1252")
     (folder / "schema.json").unlink()
     commands = re.findall(r"^    \$ dpselect (.*)$", PAGE, re.MULTILINE)
-    assert len({command.split()[0] for command in commands}) == 8
+    assert len({command.split()[0] for command in commands}) == 9
     for command in commands:
         code, _, err = run(*shlex.split(command))
         assert code == 0, (command, err)
