@@ -293,6 +293,11 @@ def _predict(parser):
         default=[],
         help="columns of the file to copy beside the predictions, such as an id",
     )
+    parser.add_argument(
+        "--outside",
+        action="store_true",
+        help="note how many values of each column are beyond its bounds: exact, so for you alone",
+    )
     _output(parser)
 
 

@@ -186,6 +186,8 @@ def predict(arguments):
     positive = None if arguments.threshold is None else _positive(model, arguments.positive)
     kept = _kept(arguments)
     X = _rows(model, arguments)
+    if arguments.outside:
+        _say_outside(X, _columns(model, arguments))
     LOGGER.info("predicting")
     if not hasattr(model, "predict"):
         found = {"log_density": model.score_samples(X)}
@@ -426,6 +428,15 @@ def _kept(arguments):
         arguments.file, columns, text_format(arguments), others="left out", few=1
     )
     return {name: frame[name].tolist() for name in columns}
+
+
+def _say_outside(X, columns):
+    """Note how many values of each column count as the nearer bound."""
+    numbers = {name: column for name, column in columns.items() if isinstance(column, NumberColumn)}
+    for name, column in numbers.items():
+        cells = X[name].to_numpy()
+        n = np.count_nonzero((cells < column.low) | (cells > column.high))
+        say_note(f"{n} of {len(cells)} values of the column {name_of(name)} are beyond its bounds.")
 
 
 def _say_formulas(names):

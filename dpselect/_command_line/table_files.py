@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 
 from ..preprocessing import PublicSchema
@@ -46,7 +47,7 @@ def read_header(path, form=None):
 def found_format(path, form=None):
     """Return how a file is written, with the separator that was found; a Parquet file as a CSV would."""
     with _errors(path):
-        return _opened(path, form).form or TextFormat(separator=",")
+        return _opened(path, form).form
 
 
 def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
@@ -135,9 +136,12 @@ def _not_there(name, names):
 class _ParquetFile:
     """A Parquet file; see TextFile."""
 
-    form = None
-
-    def __init__(self, path):
+    def __init__(self, path, form):
+        if form.encoding is not None:
+            raise CommandError(
+                f"--encoding is of text files, and {name_of(path)} is a Parquet file; leave it out."
+            )
+        self.form = replace(form, separator=form.separator or ",")
         self._file = _pyarrow().ParquetFile(path)
         self._schema, self._path = self._file.schema_arrow, path
         self.names = ["" if INDEX.fullmatch(name) else name for name in self._schema.names]
@@ -159,11 +163,9 @@ class _ParquetFile:
 
 
 def _opened(path, form):
-    ending = _ending(path)
+    ending, form = _ending(path), form or TextFormat()
     _pyarrow()
-    return (
-        _ParquetFile(path) if ending in PARQUET else TextFile(path, _packing(path), form or TextFormat())
-    )
+    return _ParquetFile(path, form) if ending in PARQUET else TextFile(path, _packing(path), form)
 
 
 def _refuse(shown, wrong):

@@ -214,7 +214,8 @@ def _check_target(name, target, column):
     elif name != "density" and column.transform is not None:
         raise CommandError(
             f"{shown} has a transform in the schema, and is predicted as it is; leave the transform "
-            "out, or transform the column in the file, with bounds that belong to it."
+            "out, and for the mean of amounts of very different sizes, such as costs, say --task "
+            "counts, or transform the column in the file, with bounds that belong to it."
         )
     if name == "counts" and column.low < 0:
         raise CommandError(f"{shown} must have bounds of 0 or more in the schema, because it counts.")

@@ -50,10 +50,12 @@ class TextFormat:
 
         A text that would be a number with a decimal point, and is none with these marks, becomes none.
         """
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         if (self.decimal, self.thousands) == (".", ""):
             return cells
+        cells = cells.cast(pa.string())
         decimal, thousands = re.escape(self.decimal), re.escape(self.thousands)
         # groups of two digits are those of India
         whole = rf"(\pN+|\pN{{1,3}}({thousands}\pN{{2,3}})*{thousands}\pN{{3}})"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpselect import PrivacyLedger, StabilityGridSearchCV
@@ -171,6 +172,26 @@ def test_a_check_reads_the_cells(run, refused, folder):
     (folder / "data.csv").write_text(text)
     said = refused("schema", "data.csv", "--check", "schema.json")
     assert "its column 'age' has numeric bounds" in said
+
+
+def test_a_parquet_file_has_marks_of_numbers_and_no_encoding(run, refused, folder):
+    table = pd.DataFrame({"age": ["1.050,5", "20,0"] * 10, "out come": ["ill", "well"] * 10})
+    table.to_parquet(folder / "d.parquet")
+    (folder / "s.json").write_text(json.dumps({"age": [0, 2000], "out come": ["ill", "well"]}))
+    check = ["schema", "d.parquet", "--check", "s.json"]
+    assert "numeric bounds" in refused(*check)
+    assert run(*check, "--decimal", ",", "--thousands", ".")[0] == 0
+    assert "--encoding is of text files" in refused(*check, "--encoding", "cp1252")
+
+
+def test_values_beyond_the_bounds_are_counted_if_asked(run, folder):
+    assert run(*FULL, *SAVE)[0] == 0
+    rows = [[-1, "yes", 20], [130, "no", 20], [50, "no", 60], [120, "yes", 61]]
+    (folder / "new.csv").write_text(as_csv(rows, ["age", "smoker", "bmi"]))
+    predict = ["predict", "m.skops", "new.csv"]
+    assert run(*predict)[2] == ""
+    said = run(*predict, "--outside")[2]
+    assert "2 of 4 values of the column 'age'" in said and "1 of 4 values of the column 'bmi'" in said
 
 
 def test_formats_of_dates(run, folder):
