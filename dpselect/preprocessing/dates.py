@@ -37,7 +37,14 @@ def read_dates(entry, wrong):
     return {**unit, **entry, "bounds": [0, (last - first).days]}, (str(first), form)
 
 
-def as_days(values, first, form=None):
+def gaps_of_dates(missing_values, first, form=None):
+    """Return the days of those cells that mean a gap and are dates, such as "1900-01-01"."""
+    cells = np.array([*missing_values, None], dtype=object)
+    days = [as_days(cells, first, kind) for kind in (form, None)]
+    return {day for day in np.concatenate(days).tolist() if isinstance(day, int)}
+
+
+def as_days(values, first, form=None, codes=()):
     """Return cells with the days since a date in place of dates; all others stay as they are.
 
     Parameters
@@ -47,14 +54,20 @@ def as_days(values, first, form=None):
         As ISO 8601 writes it.
     form : str, default=None
         Of texts, as for ``datetime.strptime``; None is ISO 8601, with or without a time.
+    codes : collection of float, default=()
+        Numbers that mean a gap, such as 99999999, and stay.
     """
     origin, known = date.fromisoformat(first).toordinal(), {}
+
+    def large_number(cell):
+        return cell if cell in codes else _parsed(f"{cell:.0f}", "%Y%m%d", origin, codes)
+
     if values.dtype.kind in "biuf":
         large = np.abs(values) > LAST
         if not large.any():
             return values
         cells = values.astype(object)
-        cells[large] = [_parsed(f"{cell:.0f}", "%Y%m%d", origin) for cell in values[large].tolist()]
+        cells[large] = list(map(large_number, values[large].tolist()))
         return cells
 
     def days(cell):
@@ -64,10 +77,10 @@ def as_days(values, first, form=None):
             return cell.toordinal() - origin
         if isinstance(cell, str):
             if cell not in known:
-                known[cell] = _parsed(cell.strip(), form, origin)
+                known[cell] = _parsed(cell.strip(), form, origin, codes)
             return known[cell]
-        if isinstance(cell, NUMERIC_TYPES) and abs(cell) > LAST:
-            return _parsed(f"{cell:.0f}", "%Y%m%d", origin)
+        if isinstance(cell, NUMERIC_TYPES) and abs(as_number(cell)) > LAST:
+            return large_number(as_number(cell))
         return cell
 
     return np.array(
@@ -75,10 +88,10 @@ def as_days(values, first, form=None):
     )[:-1]
 
 
-def _parsed(text, form, origin):
+def _parsed(text, form, origin, codes):
     try:
         found = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     except ValueError:  # a gap, a number of days, or what will be refused
         days = as_number(text)
-        return NO_DATE if days is not None and abs(days) > LAST else text
+        return NO_DATE if days is not None and abs(days) > LAST and days not in codes else text
     return found.toordinal() - origin

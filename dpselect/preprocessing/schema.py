@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..utils.type_aliases import Array, FloatArray, IntArray, PathLike
-from .dates import as_days, read_dates
+from .dates import as_days, gaps_of_dates, read_dates
 from .entry_values import far_apart, is_number, listed, read_flag, read_missing, refuse_others
 from .number_scale import INVERSES, TRANSFORMS, NumberScale
 from .spellings import known_spellings, meanings
@@ -82,7 +82,7 @@ class NumberColumn:
     def parsed(self, values: Any) -> FloatArray:
         """Return cells as numbers, NaN for gaps that are no numbers, or refuse other texts."""
         texts = {value.strip().lower() for value in self.missing_values if isinstance(value, str)}
-        values = values if self.dates is None else as_days(values, *self.dates)
+        values = values if self.dates is None else as_days(values, *self.dates, self.codes)
         return read_numbers(values, self.name, texts)
 
     def without_codes(self, x: FloatArray) -> FloatArray:
@@ -93,7 +93,9 @@ class NumberColumn:
     def codes(self) -> tuple[float, ...]:
         """tuple of float : Numbers that mean a gap, -9 also where it is listed as "-9"."""
         read = map(as_number, self.missing_values)
-        return tuple(code for code in read if code is not None and np.isfinite(code))
+        codes = {code for code in read if code is not None and np.isfinite(code)}
+        days = set() if self.dates is None else gaps_of_dates(self.missing_values, *self.dates)
+        return tuple(codes | days)
 
     def values(self, n: int) -> FloatArray:
         """Return n numbers from `low` to `high`, evenly on the scale of `read`, and nan for gaps."""

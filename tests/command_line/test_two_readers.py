@@ -107,6 +107,9 @@ def test_the_command_and_pandas_make_the_same_rows(tmp_path_factory, file):
     assert copied["job"].tolist() == [row[head.index("job")] for row in rows]
     expected = read_by_pandas(path, form, encoding)
     assert len(found) == len(rows) == len(expected)
+    # no type follows from the cells
+    levels = PublicSchema(SCHEMA).columns["job"].levels[:-1]
+    assert found.dtypes.tolist() == [np.float64, pd.CategoricalDtype(list(levels)), np.float64]
     assert rows_of(found).tobytes() == rows_of(expected).tobytes()
 
 

@@ -60,6 +60,24 @@ def test_numbers_that_are_no_days_between_dates_are_refused(tmp_path, cell):
         read_table(str(tmp_path / "d.csv"), dict(PublicSchema(SCHEMA).columns), few=1)
 
 
+@pytest.mark.parametrize("code", ["1900-01-01", 19000101, "19000101", 99999999, "99999999", -1, "-1"])
+@pytest.mark.parametrize("form", [None, "%d.%m.%Y"])
+def test_dates_that_mean_a_gap(tmp_path, code, form):
+    schema = {"day": {"date": ["2015-01-01", "2015-12-31"], "missing_values": [code], "format": form}}
+    if form is None:
+        del schema["day"]["format"]
+    cell = datetime.date(1900, 1, 1) if "1900" in str(code) else int(code)
+    text = cell.strftime(form or "%Y-%m-%d") if hasattr(cell, "year") else str(cell)
+    other = datetime.date(2015, 3, 1).strftime(form or "%Y-%m-%d")
+    frames = [pd.DataFrame({"day": [cell, datetime.date(2015, 3, 1)]}, dtype=object)]
+    frames.append(pd.DataFrame({"day": [text, other]}))
+    frames[-1].to_csv(tmp_path / "d.csv", index=False)
+    frames.append(read_table(str(tmp_path / "d.csv"), dict(PublicSchema(schema).columns), few=1))
+    for frame in frames:
+        rows = TableEncoder(schema, expansion="linear").fit_transform(frame)
+        assert rows[:, 1].tolist() == [1.0, 0.0] and rows[1, 0] == 2 * 59 / 364 - 1
+
+
 @pytest.mark.parametrize("form", ["%d%m%Y", "%Y", "%y%m%d", "%j"])
 def test_formats_that_a_table_may_hold_as_numbers(form):
     with pytest.raises(ValueError, match="'format' has digits alone"):
@@ -69,7 +87,9 @@ def test_formats_that_a_table_may_hold_as_numbers(form):
 
 def test_a_day_too_many_is_seen(monkeypatch):
     parsed = dates._parsed
-    monkeypatch.setattr(dates, "_parsed", lambda *args: parsed(*args[:-1], args[-1] - 1))
+    monkeypatch.setattr(
+        dates, "_parsed", lambda text, form, origin, codes: parsed(text, form, origin - 1, codes)
+    )
     with pytest.raises(AssertionError):
         check("texts")
 
