@@ -22,6 +22,10 @@ from .text_files import PACKED, TextFile, TextFormat
 
 FOLDS = 5  # folds of the search, and so the least number of records
 TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
+NO_NAMES = (
+    "it has no column of the schema; its first row must hold the names, and --separator says what "
+    "stands between them"
+)
 ROWS = 2**16  # rows of a Parquet file that are read at once
 # the index of a dataframe, which has no name
 INDEX = re.compile(r"__index_level_\d+__")
@@ -86,11 +90,14 @@ def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
             nameless = [f"column {i} of the file has no name" for i, n in enumerate(names, 1) if not n]
             wrong.append(" and ".join([f"it lacks the {columns_named(lacking)}", *nameless[:1]]))
         if not set(columns) & set(names):
-            wrong = ["it has no column of the schema; its first row must hold the names"]
+            wrong = [NO_NAMES]
         elif others == "refused":
             more = list(dict.fromkeys(name for name in names if name not in ("", *columns, *drop)))
             if any(map(is_no_name, more)):
-                wrong.append("its first row has numbers, as a record has, and must hold the names")
+                wrong.append(
+                    "its first row has numbers, as a record has, and must hold the names (--drop leaves "
+                    "out columns that are named by numbers)"
+                )
             elif more:
                 wrong.append(f"the schema lacks its {columns_named(more)}, which --drop leaves out")
         if twice := [name for name in columns if names.count(name) > 1]:

@@ -159,10 +159,10 @@ class TextFile:
         return self._open(self.path, "rt", encoding=encoding, newline="")
 
     def _rows(self, lines):
+        csv.field_size_limit(2**31 - 1)  # free texts are longer than Python expects
         return csv.reader(lines, delimiter=self.form.separator, skipinitialspace=True, strict=True)
 
     def _records(self):
-        csv.field_size_limit(2**31 - 1)  # free texts are longer than Python expects
         with self._text(self.form.encoding) as stream:
             for _ in range(self._skipped):
                 stream.readline()
