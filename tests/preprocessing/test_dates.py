@@ -94,7 +94,7 @@ def test_a_day_too_many_is_seen(monkeypatch):
         check("texts")
 
 
-@pytest.mark.parametrize("stored", ["texts", "times", "polars", "dates"])
+@pytest.mark.parametrize("stored", ["texts", "times", "polars", "dates", "compact numbers"])
 def test_a_search_reads_dates(stored):
     X = STORED[stored]
     X = pl.concat([X] * 50) if stored == "polars" else pd.concat([X] * 50, ignore_index=True)
