@@ -7,8 +7,9 @@ import numpy as np
 from .table_cells import as_number
 from .table_form import NUMERIC_TYPES
 
-# no two dates are further apart, in days, so that 20150131 is a date and no number of days
-LAST = (date.max - date.min).days
+# more days than these, 2700 years, are a number of another kind: 20150131 is a date, and 1022015, which
+# programs make of 01.02.2015, is refused
+LAST = 10**6
 NO_DATE = "no date"
 
 
@@ -58,34 +59,40 @@ def as_days(values, first, form=None, codes=()):
         Numbers that mean a gap, such as 99999999, and stay.
     """
     origin, known = date.fromisoformat(first).toordinal(), {}
-
-    def large_number(cell):
-        return cell if cell in codes else _parsed(f"{cell:.0f}", "%Y%m%d", origin, codes)
-
     if values.dtype.kind in "biuf":
         large = np.abs(values) > LAST
         if not large.any():
             return values
         cells = values.astype(object)
-        cells[large] = list(map(large_number, values[large].tolist()))
+        cells[large] = [_of_number(x, origin, codes) for x in values[large].tolist()]
         return cells
 
     def days(cell):
         if isinstance(cell, np.datetime64):
             cell = cell.astype("M8[D]").item()
         if isinstance(cell, date) and cell == cell:  # NaT is a date
-            return cell.toordinal() - origin
+            return _since(cell, origin)
         if isinstance(cell, str):
             if cell not in known:
                 known[cell] = _parsed(cell.strip(), form, origin, codes)
             return known[cell]
-        if isinstance(cell, NUMERIC_TYPES) and abs(as_number(cell)) > LAST:
-            return large_number(as_number(cell))
-        return cell
+        return _of_number(as_number(cell), origin, codes) if isinstance(cell, NUMERIC_TYPES) else cell
 
     return np.array(
         [*map(days, values.tolist() if values.dtype == object else values), None], dtype=object
     )[:-1]
+
+
+def _of_number(x, origin, codes):
+    """Return a number of days, or that of a date such as 20150131."""
+    if not abs(x) > LAST or x in codes:
+        return x
+    text = f"{x:.0f}"
+    return _parsed(text, "%Y%m%d", origin, codes) if len(text) == 8 else NO_DATE
+
+
+def _since(day, origin):
+    return max(-LAST, min(day.toordinal() - origin, LAST))  # 9999-12-31 means a date without an end
 
 
 def _parsed(text, form, origin, codes):
@@ -94,4 +101,4 @@ def _parsed(text, form, origin, codes):
     except ValueError:  # a gap, a number of days, or what will be refused
         days = as_number(text)
         return NO_DATE if days is not None and abs(days) > LAST and days not in codes else text
-    return found.toordinal() - origin
+    return _since(found, origin)

@@ -49,7 +49,9 @@ def test_dates(stored):
     check(stored)
 
 
-@pytest.mark.parametrize("cell", [20151301, "20151301", 3_652_060, "-20150101", 1e300, -(10**8)])
+@pytest.mark.parametrize(
+    "cell", [20151301, "20151301", 1_022_015, 1_121_120, 1_700_000_000, "-20150101", 1e300, -(10**8)]
+)
 def test_numbers_that_are_no_days_between_dates_are_refused(tmp_path, cell):
     frame = pd.DataFrame({"day": [cell, 4]})
     frame.astype(str).to_csv(tmp_path / "d.csv", index=False)
@@ -60,13 +62,27 @@ def test_numbers_that_are_no_days_between_dates_are_refused(tmp_path, cell):
         read_table(str(tmp_path / "d.csv"), dict(PublicSchema(SCHEMA).columns), few=1)
 
 
-@pytest.mark.parametrize("code", ["1900-01-01", 19000101, "19000101", 99999999, "99999999", -1, "-1"])
+@pytest.mark.parametrize("cell", ["9999-12-31", "0001-01-01", 99991231, datetime.date(9999, 12, 31)])
+def test_dates_that_are_far_away_count_as_the_nearer_end(tmp_path, cell):
+    frame = pd.DataFrame({"day": [cell, 4]}, dtype=object)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    tables = [frame, read_table(str(tmp_path / "d.csv"), dict(PublicSchema(SCHEMA).columns), few=1)]
+    for table in tables:
+        rows = TableEncoder(SCHEMA, expansion="linear").fit_transform(table)
+        assert rows[0, 0] == (-1 if cell == "0001-01-01" else 1)
+
+
+@pytest.mark.parametrize(
+    "code", ["9999-12-31", "1900-01-01", 19000101, "19000101", 99999999, "99999999", -1, "-1"]
+)
 @pytest.mark.parametrize("form", [None, "%d.%m.%Y"])
 def test_dates_that_mean_a_gap(tmp_path, code, form):
     schema = {"day": {"date": ["2015-01-01", "2015-12-31"], "missing_values": [code], "format": form}}
     if form is None:
         del schema["day"]["format"]
-    cell = datetime.date(1900, 1, 1) if "1900" in str(code) else int(code)
+    year = next((year for year in (1900, 9999) if str(code).startswith(str(year))), None)
+    year = None if "99999999" in str(code) else year
+    cell = int(code) if year is None else datetime.date.fromisoformat(str(code))
     text = cell.strftime(form or "%Y-%m-%d") if hasattr(cell, "year") else str(cell)
     other = datetime.date(2015, 3, 1).strftime(form or "%Y-%m-%d")
     frames = [pd.DataFrame({"day": [cell, datetime.date(2015, 3, 1)]}, dtype=object)]
