@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ..rows import (
+    CodedRows,
     block_map,
     block_sum,
     canonical,
@@ -39,10 +40,11 @@ class Rows:
         smallest = factor.min(initial=1.0)
         if smallest < TINY:
             # products with such a row would overflow before they are multiplied by the factor
-            X, factor = on_each_row(np.multiply, X, factor), np.ones_like(factor)
+            X, factor = on_each_row(np.multiply, _dense(X), factor), np.ones_like(factor)
         self.X, self.factor, self.constant, self.weight = X, factor, constant, weight
         # often no row needs clipping, and products can skip the factors
-        self.clipped, self.dense = smallest < 1.0, not sparse.issparse(X)
+        self.clipped, self.coded = smallest < 1.0, isinstance(X, CodedRows)
+        self.dense = not (self.coded or sparse.issparse(X))
 
     def dot(self, W):
         """Return the products A @ W, shape (b, k), for W of shape (d, k)."""
@@ -56,8 +58,11 @@ class Rows:
     def adjoint_dot(self, G):
         """Return A.T @ G, shape (d, k), for G of shape (b, k)."""
         G_head = self.factor * G if self.clipped else G
-        # for dense rows the product is faster in this order
-        head = (G_head.T @ self.X).T if self.dense else transposed(self.X) @ G_head
+        if self.coded:
+            head = self.X.adjoint_dot(G_head)
+        else:
+            # for dense rows the product is faster in this order
+            head = (G_head.T @ self.X).T if self.dense else transposed(self.X) @ G_head
         if self.constant is None:
             return head
         product = np.empty((len(head) + 1, G.shape[1]))
@@ -89,7 +94,7 @@ class Rows:
     def moments(self):
         """Return the sums of the weights, and of weighted rows and their squares, of shape (d, 1)."""
         ones = np.ones((self.X.shape[0], 1))
-        squares = on_each_row(_squares, self.X, self.factor)
+        squares = on_each_row(_squares, _dense(self.X), self.factor)
         squares = Rows(squares, ones, None if self.constant is None else self.constant**2)
         weights = self.weighted(ones)
         return weights.sum(), self.adjoint_dot(weights), squares.adjoint_dot(weights)
@@ -266,6 +271,10 @@ def _signs(y, positive):
     return np.where(y[:, None] == positive, 1, -1).astype(np.int8)
 
 
+def _dense(X):
+    return X.toarray() if isinstance(X, CodedRows) else X
+
+
 def _squares(entries, factor):
     # scale before squaring, which might overflow
     return (factor * entries) ** 2
@@ -301,7 +310,9 @@ def _factor_to(block, norm, bound):
 
 def row_norms(block, norm):
     """Return the norms of the rows of a block, shape (b, 1); infinite where squares overflow."""
-    if sparse.issparse(block):
+    if isinstance(block, CodedRows):
+        sums = block.row_sums(np.abs if norm == "l1" else np.square)[:, None]
+    elif sparse.issparse(block):
         sums = row_sums(block, abs(block.data) if norm == "l1" else block.data * block.data)[:, None]
     elif norm == "l1":
         sums = abs(block) @ np.ones((block.shape[1], 1))

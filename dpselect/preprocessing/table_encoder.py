@@ -268,6 +268,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 encoding, shape = self._encoding(X.X), (len(X), self._n_outputs())
                 if SPARSER * encoding.n_entries <= shape[1]:
                     return SlicedRows(encoding.sparse, shape, encoding.n_entries)
+                if encoding.n_coded < shape[1]:
+                    return SlicedRows(encoding, shape, encoding.n_coded, encoding.coded)
                 return SlicedRows(encoding, shape)
             return map_rows(self._dense, X, (self._n_outputs(),))
         if is_lazy(X):

@@ -1,10 +1,11 @@
 """Compute the features of a table in memory, a slice of its records at a time."""
 
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
 
-from ..rows import equal_rows, is_arrow
+from ..rows import CodedRows, equal_rows, is_arrow
 from .arrow_columns import arrow_view, holds_numbers
 from .number_scale import NumberScale
 from .schema import NumberColumn
@@ -48,15 +49,37 @@ class TableEncoding:
         self.terms, self.parts = terms, _parts(terms, {name: j for j, name in enumerate(numbers)})
 
     def __call__(self, rows):
-        """Return the features of a slice of the records, shape (b, n_features)."""
+        """Return the features of a slice of the records, or of several, shape (b, n_features)."""
         z, read = self._read(rows)
-        features = np.empty((self.terms[-1].outputs.stop, z.shape[1]))
-        for outputs, term, places in self.parts:
-            if isinstance(term, NumberTerms):
-                term.write(z[places], features[outputs])
+        return _written(self.parts, self.terms[-1].outputs.stop, z, read)
+
+    @cached_property
+    def _by_codes(self):
+        """Tuple of parts to be written densely, their places, terms that codes stand for, and tables."""
+        dense, places, terms, tables = [], [], [], []
+        for outputs, term, numbers in self.parts:
+            table = getattr(term, "table", None)
+            if table is None:
+                start = len(places)
+                places += range(outputs.start, outputs.stop)
+                dense.append((slice(start, len(places)), term, numbers))
             else:
-                term.write(features[outputs], *(read[name] for name in term.columns))
-        return features.T
+                terms.append(term)
+                tables.append((outputs, table))
+        return dense, np.array(places, dtype=int), terms, tables
+
+    @property
+    def n_coded(self):
+        """int : Number of features and codes of a record in :meth:`coded`."""
+        return len(self._by_codes[1]) + len(self._by_codes[2])
+
+    def coded(self, rows):
+        """Return the features of a slice of the records as :class:`CodedRows`."""
+        z, read = self._read(rows)
+        dense, places, terms, tables = self._by_codes
+        codes = [term.places(*(read[name] for name in term.columns)) for term in terms]
+        rows = _written(dense, len(places), z, read)
+        return CodedRows(rows, places, codes, tables, self.terms[-1].outputs.stop)
 
     def sparse(self, rows):
         """Return the features as a CSR array with `n_entries` of each record, zeros among them."""
@@ -77,15 +100,31 @@ class TableEncoding:
 
     def _read(self, rows):
         """Return the scaled numbers of a slice, shape (p, b), and all columns by name."""
-        z = np.empty((len(self.numbers), len(range(*rows.indices(self.n_records)))))
+        runs = rows if isinstance(rows, list) else [rows]
+        ends = np.cumsum([0, *(len(range(*run.indices(self.n_records))) for run in runs)])
+        z = np.empty((len(self.numbers), ends[-1]))
         for numbers, cells in zip(z, self.numbers.values()):
-            found = cells[rows]
-            numbers[:] = found if isinstance(found, np.ndarray) else plain_values(found)
+            for run, start, end in zip(runs, ends, ends[1:]):
+                found = cells[run]
+                numbers[start:end] = found if isinstance(found, np.ndarray) else plain_values(found)
         if self.numbers:
             self.scale.check(z)
             self.scale.apply(z)
         read = dict(zip(self.numbers, z))
-        return z, read | {name: codes[rows] for name, codes in self.codes.items()}
+        for name, codes in self.codes.items():
+            read[name] = codes[rows] if runs[0] is rows else np.concatenate([codes[run] for run in runs])
+        return z, read
+
+
+def _written(parts, n_features, z, read):
+    """Return the features of scaled numbers and columns, shape (b, n_features)."""
+    features = np.empty((n_features, z.shape[1]))
+    for outputs, term, places in parts:
+        if isinstance(term, NumberTerms):
+            term.write(z[places], features[outputs])
+        else:
+            term.write(features[outputs], *(read[name] for name in term.columns))
+    return features.T
 
 
 def _parts(terms, places):
@@ -144,7 +183,9 @@ def _codes(known, column, strict):
             "does not declare, and handle_unknown='error'; list every value that a record may have, or "
             "write 'unknown': True in the schema."
         )
-    return codes.astype(np.min_scalar_type(-1 - len(known.levels)))[places]
+    # one more code for what is not listed; counts of codes need them to be at least 0
+    codes = np.where(codes < 0, len(known.levels), codes)
+    return codes.astype(np.min_scalar_type(len(known.levels)))[places]
 
 
 def _is_of_numbers(column):

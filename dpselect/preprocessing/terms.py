@@ -18,6 +18,8 @@ from .cosines import cosine, wave, write_cosines
 
 # mean of |cos| over half-periods
 MEAN_COSINE = 2 / math.pi
+# of categories with more levels a table of all codes costs more than it saves
+MOST_IN_A_TABLE = 64
 # of a periodic number, where others have cosines; found by experiment
 FEWEST_WAVES = 4
 
@@ -252,14 +254,22 @@ class CategoryTerm(Term):
         self.write(codes, read)
         return codes.T
 
+    @property
+    def table(self):
+        """ndarray : Features of each code of :meth:`places`, (n_features, n_codes); None if many."""
+        n = len(self.levels)
+        if n > MOST_IN_A_TABLE:
+            return None
+        return np.eye(n, n + 1) if self.code == "onehot" else _corners(n)
+
     def write(self, out, read):
-        places = self._places(read)
+        places = self.places(read)
         if self.code == "onehot":
             out[:] = 0.0
             listed = np.flatnonzero((places >= 0) & (places < len(out)))
             out[places[listed], listed] = 1.0
         else:
-            # -1 is the last column; "wrap" writes without a copy
+            # "wrap" writes without a copy, and -1 is the last column
             np.take(_corners(len(out) + 1), places, axis=1, out=out, mode="wrap")
 
     @property
@@ -269,12 +279,13 @@ class CategoryTerm(Term):
     def entries(self, *read):
         if self.code != "onehot":
             return super().entries(*read)
-        places = self._places(*read)[np.newaxis]
+        places = self.places(*read)[np.newaxis]
         listed = (places >= 0) & (places < len(self.levels))
         # codes are of a short type, in which products of places would overflow
         return listed.astype(np.float64), np.where(listed, places, 0).astype(np.intp)
 
-    def _places(self, read):
+    def places(self, read):
+        """Return the column of :attr:`table` for each record; the last one is for other values."""
         if not self.cuts:
             return read
         (column,) = self.parts

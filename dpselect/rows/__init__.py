@@ -19,6 +19,7 @@ from .blocks import (
 )
 from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
+from .coded import CodedRows
 from .columns import by_columns
 from .computed import SlicedRows, TableRows, read_by_block
 from .cutting import collect, over_blocks, row_blocks, rows_in_block
@@ -30,6 +31,7 @@ from .tables import n_rows, take, take_records
 
 __all__ = [
     "MOST_SPLITS",
+    "CodedRows",
     "Parts",
     "RowChunks",
     "SlicedRows",

@@ -4,12 +4,15 @@ import numpy as np
 from sklearn import get_config
 
 from .blocks import as_lazy, is_lazy
-from .cutting import equally_sparse_blocks, row_blocks
+from .coded import MOST_CODED
+from .cutting import add_up, collect, equally_sparse_blocks, join, row_blocks, rows_in_block, spread_runs
 from .distributed import DistributedRows
 from .source import LocalRows, column_names, rows_at
 
 # up to so many numbers (32 MiB) are always stored
 FEW_NUMBERS = 1 << 22
+# blocks of codes are longer by this factor: fewer steps in Python are worth more than the cache
+SHORTER = 2
 
 
 def read_by_block(X, n_columns, cheap=False):
@@ -31,15 +34,46 @@ def read_by_block(X, n_columns, cheap=False):
 class SlicedRows(LocalRows):
     """Rows of finite float64 that a function computes from any slice of a table in memory.
 
-    They are dense, or CSR arrays that store `n_entries` of each row.
+    They are dense, or CSR arrays that store `n_entries` of each row. `function` also takes a list of
+    slices. With `coded`, a function that returns :class:`~dpselect.rows.CodedRows` of a slice with
+    `n_entries` numbers and codes of each row, functions with few columns `beside` a row get these in
+    place of dense rows.
     """
 
     in_memory = finite = True
 
-    def __init__(self, function, shape, n_entries=None):
+    def __init__(self, function, shape, n_entries=None, coded=None):
         super().__init__(shape)
-        self.function, self.n_entries = function, n_entries
-        self.sparse = n_entries is not None
+        self.function, self.n_entries, self.coded = function, n_entries, coded
+        self.sparse = n_entries is not None and coded is None
+
+    def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
+        if not self._by_codes(beside):
+            return super().block_sum(function, aligned, n_jobs, row_elements, beside)
+        return add_up(self._over_coded(function, aligned, n_jobs))
+
+    def block_map(self, function, aligned, n_jobs, row_elements, beside=None):
+        if not self._by_codes(beside):
+            return super().block_map(function, aligned, n_jobs, row_elements, beside)
+        return collect(self._over_coded(function, aligned, n_jobs), len(self))
+
+    def _by_codes(self, beside):
+        return self.coded is not None and beside is not None and beside <= MOST_CODED
+
+    def _over_coded(self, function, aligned, n_jobs):
+        def on_piece(piece, parts):
+            return function(piece, *parts)
+
+        width = max(1, self.n_entries // SHORTER)
+        return self._over_pieces(on_piece, aligned, n_jobs, width, self.coded)
+
+    def sample(self, n_rows, aligned):
+        runs = spread_runs(n_rows, len(self))
+        at_a_time = max(1, rows_in_block(self.shape[1]) // max(1, runs[0].stop - runs[0].start))
+        parts = (self.function(runs[i : i + at_a_time]) for i in range(0, len(runs), at_a_time))
+        n = sum(rows.stop - rows.start for rows in runs)
+        X = join(list(parts)) if self.sparse else collect(parts, n)
+        return X, *(join([array[rows] for rows in runs]) for array in aligned)
 
     def pieces(self, row_elements):
         if self.sparse:

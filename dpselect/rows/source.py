@@ -88,9 +88,11 @@ class LocalRows(RowSource):
 
         return collect(self._over_pieces(on_piece, aligned, n_jobs, row_elements), len(self))
 
-    def _over_pieces(self, on_piece, aligned, n_jobs, row_elements):
+    def _over_pieces(self, on_piece, aligned, n_jobs, row_elements, load=None):
+        load = load or self.load
+
         def run(rows):
-            part = on_piece(self.load(rows), [array[rows] for array in aligned])
+            part = on_piece(load(rows), [array[rows] for array in aligned])
             self.release(rows)
             return part
 

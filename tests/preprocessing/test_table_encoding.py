@@ -202,3 +202,27 @@ def test_categories_that_do_not_occur_are_not_among_the_distinct_cells(codes):
     gaps = [np.nan] * (-1 in codes)
     assert repr([*distinct]) == repr([*used.cat.categories, *gaps])
     assert places.tolist() == used.cat.codes.tolist() and places.dtype == column.cat.codes.dtype
+
+
+def test_codes_stand_for_features_to_the_last_bit():
+    """Products with them are those with dense rows, up to rounding."""
+    rng = np.random.default_rng(0)
+    schema = {"a": [*"xyz"], "n": (0, 1), "b": {"categories": [*"uv"], "missing": True}, "m": (0, 9)}
+    cells = rng.choice([*"xyzw"], 50), rng.random(50), rng.choice(["u", "v", "w", None], 50)
+    table = pd.DataFrame(dict(zip(schema, (*cells, rng.uniform(0, 9, 50)))))
+    for code in ("simplex", "onehot"):
+        encoder = TableEncoder(schema, categories=code, expansion=3, cut_points={"m": [2, 5]})
+        dense = encoder.fit_transform(table)[5:45]
+        encoding = encoder._encoding(table)
+        coded, d = encoding.coded(slice(5, 45)), dense.shape[1]
+        assert len(coded.codes) == 3 and coded.shape == dense.shape
+        np.testing.assert_array_equal(coded.toarray(), dense)
+        np.testing.assert_array_equal(coded[dense[:, 0] > 0].toarray(), dense[dense[:, 0] > 0])
+        np.testing.assert_array_equal(
+            encoding([slice(5, 9), slice(30, 33)]), dense[[0, 1, 2, 3, 25, 26, 27]]
+        )
+        W, G = rng.normal(size=(d, 2)), rng.normal(size=(40, 2))
+        np.testing.assert_allclose(coded @ W, dense @ W, atol=1e-14)
+        np.testing.assert_allclose(coded.adjoint_dot(G), dense.T @ G, atol=1e-14)
+        for function in (np.abs, np.square):
+            np.testing.assert_allclose(coded.row_sums(function), function(dense).sum(axis=1))
