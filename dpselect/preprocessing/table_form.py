@@ -272,13 +272,20 @@ def plain_values(column):
             return column.cast(pl.Float64).to_numpy()
         return np.array([*column.to_list(), None], dtype=object)[:-1]
     if hasattr(column, "cat") and hasattr(column.dtype, "categories"):
-        known = plain_values(column.dtype.categories.to_series())
+        known = _plain_index(column.dtype.categories)
         return np.append(known, [np.nan])[column.cat.codes.to_numpy()]
     if column.dtype.kind not in "biuf":
         return column.to_numpy(dtype=object) if hasattr(column, "iloc") else column.astype(object)
     if hasattr(column, "iloc"):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     return column.astype(np.float64)
+
+
+def _plain_index(categories):
+    """Return the categories of a column of pandas as :func:`plain_values` does; a series takes long."""
+    if categories.dtype.kind in "biuf":
+        return categories.to_numpy(dtype=np.float64, na_value=np.nan)
+    return categories.to_numpy(dtype=object)
 
 
 def distinct_cells(column):
@@ -306,7 +313,9 @@ def distinct_cells(column):
             found = np.cumsum(met, dtype=places.dtype) - places.dtype.type(1)
             found[-1] = -1
             places = found[places]
-        distinct = plain_values(dtype.categories[met[:-1]].to_series())
+        distinct = _plain_index(dtype.categories)
+        if not met[:-1].all():
+            distinct = distinct[met[:-1]]
     elif hasattr(column, "iloc") and issubclass(getattr(dtype, "type", object), str):
         if len(column) <= FEW_TEXTS:
             return None

@@ -1,6 +1,7 @@
 """A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
 import math
+from functools import wraps
 from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +11,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metaestimators import available_if
 
 from ..accounting.gaussian import gaussian_mu
 from ..records.persons import Persons
@@ -35,6 +37,22 @@ def write_share(pipeline):
     encoder, model = [None, *(step for _, step in pipeline.steps)][-2:]
     if isinstance(encoder, TableEncoder) and (share := known_share(model)) is not None:
         encoder.set_params(class_share=share)
+
+
+def _on_blocks(name):
+    """Return a method of Pipeline that encodes long tables block by block, and stores no rows."""
+    method = getattr(Pipeline, name)
+
+    def available(self):
+        return getattr(super(TabularPipeline, self), name) is not None
+
+    @available_if(available)
+    @wraps(method)
+    def on_blocks(self, X, *args, **params):
+        rows = self._by_block(X, cheap=True) if hasattr(self.steps[-2][1], "terms_") else X
+        return getattr(super(TabularPipeline, self), name)(rows, *args, **params)
+
+    return on_blocks
 
 
 class TabularPipeline(Pipeline):
@@ -176,6 +194,12 @@ class TabularPipeline(Pipeline):
 
         return to_sklearn(Pipeline(self.steps))
 
+    predict = _on_blocks("predict")
+    predict_proba = _on_blocks("predict_proba")
+    predict_log_proba = _on_blocks("predict_log_proba")
+    decision_function = _on_blocks("decision_function")
+    score = _on_blocks("score")
+
     if not TYPE_CHECKING:  # which would take any attribute for one of this class
 
         def __getattr__(self, name):
@@ -186,16 +210,20 @@ class TabularPipeline(Pipeline):
                 )
             return super().__getattribute__(name)  # the usual error
 
-    def _by_block(self, X):
-        """Return X, lazily if its encoded rows are not worth storing and the model reads blocks."""
+    def _by_block(self, X, cheap=False):
+        """Return X, lazily if its encoded rows are not worth storing and the model reads blocks.
+
+        They never are if they are read once, so with `cheap`; the encoder is then fitted already.
+        """
         (_, encoder), *others = self.steps
         model = others[-1][1]
         reads = getattr(model, "reads", {}).get("lazily", False)
         if len(others) > 1 or self.memory is not None or not reads:
             return X
         # random features are expensive: each costs, for every column, as much as all cosines of a column
-        cheap = not encoder.n_fourier or getattr(model, "reads_once", False)
-        rows = read_by_block(X, len(encoder.fit(X).get_feature_names_out()), cheap)
+        fitted = encoder if cheap else encoder.fit(X)
+        cheap = cheap or not encoder.n_fourier or getattr(model, "reads_once", False)
+        rows = read_by_block(X, fitted.terms_[-1].outputs.stop, cheap)
         # dataframe output is stored, not read by block
         plain = rows is not None and type(encoder.transform(rows.load(slice(0, 1)))) is np.ndarray
         return rows if plain else X

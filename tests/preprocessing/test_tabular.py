@@ -529,6 +529,34 @@ def test_products_by_codes_fit_the_model_of_dense_rows(n_classes, norm, monkeypa
             assert np.abs(coefficients(code) - expected).max() > 1e-4
 
 
+@pytest.mark.parametrize("levels", [3, 200])
+def test_predictions_store_no_encoded_rows(levels, monkeypatch):
+    """They are those of stored rows, also where a long list makes the rows sparse."""
+    rng = np.random.default_rng(0)
+    towns = [f"t{j}" for j in range(levels)]
+    X = pd.DataFrame({"age": rng.uniform(18, 100, 500), "town": rng.choice(towns, 500)})
+    y = (X.age > 60).to_numpy()
+    pipeline = tabular_pipeline(
+        {"age": (18, 100), "town": towns}, DPLogisticRegression(classes=[False, True])
+    ).fit(X, y)
+    methods = "predict_proba", "predict_log_proba", "decision_function"
+    expected = [getattr(pipeline, name)(X) for name in methods]
+    accuracy = pipeline.score(X, y, sample_weight=X.age)
+    monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+    one_row = TableEncoding.__call__
+
+    def dense(encoding, rows):
+        assert rows == slice(0, 1)  # of which the form is read
+        return one_row(encoding, rows)
+
+    monkeypatch.setattr(TableEncoding, "__call__", dense)
+    for name, values in zip(methods, expected):
+        np.testing.assert_allclose(getattr(pipeline, name)(X), values, rtol=1e-12)
+    assert pipeline.score(X, y, sample_weight=X.age) == accuracy
+    np.testing.assert_array_equal(pipeline.predict(X), expected[-1] > 0)
+    assert not hasattr(tabular_pipeline({"age": (0, 1)}, DPRidge()), "predict_proba")
+
+
 @pytest.mark.parametrize("container", ["pandas", "polars", "Arrow"])
 def test_a_search_of_one_candidate_needs_no_more_memory_than_a_fit(container, table, monkeypatch):
     """Its cells are neither converted nor stored, and it gives the same model."""
