@@ -276,7 +276,8 @@ def _errors(fit, curvature, gradients, deviation, sharing):
         )
         M = at_least_zero(M) + fit.mu * np.eye(d)
         linear, result = map(np.array, zip(*(fit.draw(generator) for _ in range(size * sharing))))
-        chance = root(B) @ generator.normal(size=(size, d, sharing)) / math.sqrt(fit.n)
+        factors = _any_factor(B) if d > MANY else root(B)
+        chance = factors @ generator.normal(size=(size, d, sharing)) / math.sqrt(fit.n)
         pulled = (linear - fit.pull).reshape(size, sharing, d).swapaxes(1, 2)
         solved = np.linalg.solve(M, np.concatenate([chance, pulled], axis=-1))
         solved = solved.reshape(size, d, 2, sharing).transpose(2, 0, 3, 1)
@@ -288,6 +289,14 @@ def _errors(fit, curvature, gradients, deviation, sharing):
     with np.errstate(invalid="ignore"):  # 0 / 0 for a column without errors, at epsilon=inf
         share = variances[1] / sum(variances)
     return coef, sum(errors), share, lost
+
+
+def _any_factor(matrices):
+    """Return factors F of projected matrices, F F', without eigenvectors if all are definite."""
+    try:
+        return np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return root(matrices)
 
 
 def _lost(fit, vectors, missing):
