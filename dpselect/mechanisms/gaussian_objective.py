@@ -4,7 +4,7 @@ The theorems are on the page "Gaussian noise in the objective" of the documentat
 """
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -14,6 +14,7 @@ from ..accounting.gaussian import gaussian_log_delta, gaussian_mu
 
 # numbers of intervals: of the correlation's angle, of directions, of s, and of the loss
 N_ANGLES, N_DIRECTIONS, N_SLOPES, N_LOSSES = 24, 240, 8, 96
+T_AT_A_TIME = 8
 # losses beyond so many standard deviations count as unbounded
 FARTHEST = 10
 # larger epsilons are reduced to this, because squares would overflow float64
@@ -49,6 +50,7 @@ def objective_mu(epsilon, delta, n_problems=1):
         return single
     kappa = largest_kappa(epsilon, n_problems)
 
+    @cache
     def excess(log_m):
         spent = _delta(math.exp(log_m), kappa, epsilon, n_problems)
         return math.log(max(spent, math.ulp(0.0))) - math.log(delta)
@@ -145,7 +147,7 @@ def tail_bounds(m, kappa, t, drift):
     # a function that is concave in s has its minimum at an end
     s = np.linspace(0, 1, N_SLOPES + 1 if curvature > 0 else 2)
     ends = list(zip(s[:-1], s[1:])) if curvature > 0 else [(0.0, 0.0), (1.0, 1.0)]
-    distance = np.full((len(t), *along_x.shape), np.inf)
+    lines = []
     for other in (0.0, 1.0):
         for a, b in ends:
             mean = (
@@ -159,9 +161,21 @@ def tail_bounds(m, kappa, t, drift):
             )
             # never 0, because it is a divisor
             cosine = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
-            left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)
-            np.minimum(distance, left / cosine, out=distance)
-    return np.exp(-(distance**2) / 2).mean(axis=2).max(axis=1)
+            lines.append((mean, cosine))
+    # few t at a time, so that arrays stay in a processor's cache
+    parts = np.array_split(t, -(-len(t) // T_AT_A_TIME) or 1)
+    return np.concatenate([_tail_bounds(2 * part[:, None, None] / m, lines) for part in parts])
+
+
+def _tail_bounds(goals, lines):
+    distance, ratio = np.full((2, len(goals), *lines[0][1].shape), np.inf)
+    for mean, cosine in lines:
+        np.divide(np.maximum(goals - mean, 0.0), cosine, out=ratio)
+        np.minimum(distance, ratio, out=distance)
+    np.square(distance, out=distance)
+    np.negative(distance, out=distance)
+    distance /= 2
+    return np.exp(distance, out=distance).mean(axis=2).max(axis=1)
 
 
 def _largest_cosine(low, high):
