@@ -474,7 +474,9 @@ def minimiser(kind, A, mu, b, width=None, weights=1.0):
         size = 1.0
         if gradient @ step < 1e-25:  # what is left to gain
             return w - step
-        while size > 1e-9 and parts(w - size * step, False)[0] > value - 1e-4 * size * gradient @ step:
+        # near the minimum values differ by their rounding, which is no reason to halve the step
+        highest = value + 1e-15 * max(1.0, abs(value))
+        while size > 1e-9 and parts(w - size * step, False)[0] > highest - 1e-4 * size * gradient @ step:
             size /= 2
         if size <= 1e-9:
             break
