@@ -162,7 +162,7 @@ def test_each_fold_is_paid_for(backend, data, ledger):
     assert ledger.spent() == (5.0, 0.0)
 
 
-@on(*MAY_FAIL)
+@on(*MAY_FAIL, slow=("dask", "loky"))
 def test_too_little_stops_the_second_fit_in_a_worker(backend, data, tmp_path):
     small = PrivacyLedger(tmp_path / "small", epsilon=1.0)
     with small, pytest.raises(BudgetExceededError, match="epsilon=0 "):
@@ -708,6 +708,7 @@ def is_strict():
     return dpselect.get_config()["strict"]
 
 
+@pytest.mark.slow  # test_a_leak_in_a_worker_is_an_error is much like it
 def test_strict_mode_reaches_relatives(relatives, strangers):
     with dpselect.config_context(strict=True):
         assert relatives.apply(is_strict) and not strangers.apply(is_strict)

@@ -501,6 +501,7 @@ def sums_of_held(X, labels):
     return design.sum(products, y, columns=1)[0]
 
 
+@pytest.mark.slow
 def test_a_fit_may_be_a_task(client, records):
     """One for each thread of the cluster; they hang if they keep their threads while they wait."""
     X, labels, _ = records
