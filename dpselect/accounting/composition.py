@@ -74,11 +74,14 @@ def compose_choice(deltas, step, epsilon, times=1):
     at_upper_end = np.expm1((length - ends) * step) / (
         np.exp((length - ends) * step) - np.exp(-ends * step)
     )
+    n, (found, other) = len(deltas), np.empty((2, len(deltas)))
     for _ in range(times):
-        worst = np.zeros(len(deltas))
-        for upper, p in zip(ends, at_upper_end):
-            found = p * _shifted(deltas, upper) + (1 - p) * _shifted(deltas, upper - length)
-            np.maximum(worst, found, out=worst)
+        worst, padded = np.zeros(n), np.pad(deltas, length, constant_values=(1.0, deltas[-1]))
+        for start, p in zip(length - ends, at_upper_end):
+            # the deltas shifted by either end of the interval
+            np.multiply(padded[start : start + n], p, out=found)
+            np.multiply(padded[start + length : start + length + n], 1 - p, out=other)
+            np.maximum(worst, np.add(found, other, out=found), out=worst)
         deltas = worst
     return deltas
 

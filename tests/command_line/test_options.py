@@ -335,6 +335,7 @@ def test_ids_that_became_floats_are_one_person_in_a_plan(run, folder, weighted):
 PLAN = ["plan", "--schema", "schema.json", "--target", "out come", "--epsilon", "1", "--records", "4000"]
 
 
+@pytest.mark.slow  # the page has the numbers of many plans
 def test_a_plan_can_be_written_as_a_page(run, folder):
     code, out, err = run(*PLAN, "--output", "plan.html")
     assert code == 0 and "plan.html" in err and "expected to keep" in out
