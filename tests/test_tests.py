@@ -4,13 +4,10 @@ Read from the source, so that one run of one test tells of all.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-TREES = {
-    path.relative_to(TESTS).as_posix(): ast.parse(path.read_text())
-    for path in sorted(TESTS.rglob("*.py"))
-}
 FILLED_CALLS = (
     *("arange", "array", "eye", "geomspace", "linspace", "ones"),
     *("laplace", "normal", "permutation", "random", "uniform"),
@@ -18,6 +15,15 @@ FILLED_CALLS = (
 # of these, the first argument counts, or all do
 PASS_ON = ("combinations", "dict", "enumerate", "list", "reversed", "set", "sorted", "tuple")
 PASS_ALL_ON = ("cycle", "permutations", "product", "zip")
+
+
+@cache
+def trees():
+    """Return the syntax tree of each file; not when tests are collected, which each worker does."""
+    return {
+        path.relative_to(TESTS).as_posix(): ast.parse(path.read_text())
+        for path in sorted(TESTS.rglob("*.py"))
+    }
 
 
 def called(node):
@@ -147,7 +153,7 @@ def parameters(test):
 
 
 def test_every_test_has_an_assertion_that_runs():
-    assert Scan(TREES).hidden() == []
+    assert Scan(trees()).hidden() == []
 
 
 HIDING = """
@@ -268,10 +274,10 @@ def swallows(node):
 
 
 def test_what_is_skipped_is_known():
-    assert counted(TREES, skips) == CONDITIONS
+    assert counted(trees(), skips) == CONDITIONS
     wanted = {
         node.args[0].value: path
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if called(node) == "importorskip" and isinstance(node.args[0], ast.Constant)
     }
@@ -281,7 +287,7 @@ def test_what_is_skipped_is_known():
 
 
 def test_errors_that_are_swallowed_are_known():
-    assert counted(TREES, swallows) == SWALLOWED
+    assert counted(trees(), swallows) == SWALLOWED
 
 
 def test_a_skip_and_a_pass_by_any_error_are_seen():
