@@ -16,6 +16,7 @@ from .table_form import (
     column_labels,
     container_of,
     is_documents,
+    kind_of,
     neither,
     plain_values,
     read_column,
@@ -85,7 +86,7 @@ def read_declared_form(X, known):
 
 
 def _kind(column, known):
-    kind, values = read_column(column)
+    kind = kind_of(column)  # without its values, where its type says it
     if isinstance(known, NumberColumn):
         if kind not in (NUMBERS, GAPS):
             known.parsed(plain_values(column))  # refuse a wrong cell before anything is spent
@@ -93,7 +94,7 @@ def _kind(column, known):
     if kind not in (NUMBERS, GAPS, TEXT, None, "mixed"):
         raise neither(known.name)
     if kind in (NUMBERS, GAPS):
-        known.check_numbers(values)
+        known.check_numbers(read_column(column)[1])
         return NUMBERS if known.has_numbers else TEXT
     return TEXT
 
