@@ -143,12 +143,14 @@ def _category(term):
         OrdinalEncoder(
             categories=[list(known)], handle_unknown="use_encoded_value", unknown_value=len(known)
         ),
-        np.array([[next(iter(known))]]),
+        np.array([[next(iter(known))]], dtype=object),
     )
     nothing = np.zeros((1, codes.shape[1]))
     other = column.levels.index("<unknown>") if column.unknown else -1
     return make_pipeline(
         _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"})),
+        # OrdinalEncoder looks up objects in half the time that fixed-width texts take
+        _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "O"})),
         texts,
         *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
     )
