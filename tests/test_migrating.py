@@ -177,6 +177,12 @@ def scores_by_name():
     return True
 
 
+def several_scores():
+    grid, scores = {"encoder__expansion": [2, 4]}, ["roc_auc", "f1"]
+    with pytest.warns(UserWarning, match="'f1' are not computed"):
+        return search(grid, scoring=scores, refit="roc_auc", strategy="budget_split")
+
+
 def persons_are_protected():
     found = search(fit={"groups": np.arange(4000) // 2})
     assert found.privacy_.adjacency.unit == "person"
@@ -200,8 +206,7 @@ def weights_reach_the_model():
 
 def drawn():
     draws = ParameterSampler({"encoder__expansion": randint(1, 6)}, n_iter=3, random_state=0)
-    candidates = [{name: [value] for name, value in draw.items()} for draw in draws]
-    assert len(search(candidates).cv_results_["params"]) == 3
+    assert len(search(draws).cv_results_["params"]) == 3
     return True
 
 
@@ -289,7 +294,8 @@ TRIED = {
     "``best_score_``": no_best_score,
     '``cv_results_["mean_test_score"]``, ranks, times': no_exact_scores,
     "``scoring``: any": scores_by_name,
-    "``refit``: a name or a function": lambda: refused(ValueError, "refit", refit="brier"),
+    "``scoring``: a list or a dict, and ``refit``: a name": several_scores,
+    "``refit``: a function": lambda: refused(ValueError, "refit", refit=lambda found: 0),
     "``cv=5``: stratified, in order": lambda: refused(ValueError, "labels", cv=StratifiedKFold(5)),
     "``fit(groups=...)``, for splitters by group": persons_are_protected,
     "``error_score``": the_same_candidates_as_scikit_learn,
@@ -303,14 +309,15 @@ TRIED = {
     "``RandomizedSearchCV``": drawn,
     "``HalvingGridSearchCV``, ``HalvingRandomSearchCV``": lambda: search(GRID),
     "``cross_val_score``, ``cross_validate``, ``cross_val_predict``": all_metrics("roc_auc"),
-    'several metrics, ``scoring=["roc_auc", "f1"]``': all_metrics("roc_auc", "f1"),
+    'several metrics, ``scoring=["roc_auc", "f1"]``': several_scores,
     "``make_scorer(...)``": lambda: refused(
         CertificateError, "use one of 'brier'", scoring=make_scorer(fbeta_score, beta=2)
     ),
     "``roc_auc_score``, ``f1_score``, ``log_loss``, ``brier_score_loss``, ``recall_score``": (
         of_classes_and_of_numbers
     ),
-    "``fbeta_score(beta=2)``": all_metrics("recall", "precision"),
+    "``fbeta_score(beta=2)``": lambda: search(evaluation=0.2).evaluation_.metric("fbeta", beta=2),
+    "``train_test_split(X, y, stratify=y)``": all_metrics("roc_auc"),
     "``TunedThresholdClassifierCV``, ``CalibratedClassifierCV``": thresholds,
     "``learning_curve``": curve,
     "``permutation_importance``": intervals,
