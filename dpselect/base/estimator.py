@@ -22,10 +22,16 @@ from ..exceptions import (
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
-from ..ledger import CarriesLedgerMixin, restored_origin, spending, without_spending
+from ..ledger import (
+    CarriesLedgerMixin,
+    is_included,
+    restored_origin,
+    spending,
+    without_spending,
+)
 from ..metrics.exact import accuracy, r_squared
 from ..noise import all_finite, as_generator, check_random_state, is_seeded, root_stream
-from ..noise.generators import is_for_dummy_data, is_from_search
+from ..noise.generators import is_from_search
 from ..records.persons import Persons, check_one_label_a_row
 from ..records.public_shape import PublicShape
 from ..records.records import (
@@ -272,10 +278,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         loss = self._loss_of_a_fit()
         if groups is not None:
             loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
+        # a search warns by itself, once
+        told = None if is_included() else partial(warn_of_little, type(self))
         with spending(self, loss) as reservation:
-            first, calibration = self._train(
-                X, y, self.epsilon, self.random_state, before_noise=partial(_warn_of_little, self)
-            )
+            first, calibration = self._train(X, y, self.epsilon, self.random_state, before_noise=told)
             known = {}
             if loss.epsilon < math.inf:
                 known["event"] = event_of_fit(calibration, bool(first.releases))
@@ -736,16 +742,14 @@ def warn_if_seeded(estimator):
         )
 
 
-def _warn_of_little(estimator, calibration):
-    """Warn, by public numbers, if noise hides most of what the model could learn."""
-    if is_for_dummy_data() or not isinstance(calibration, HasSignal):
-        return
-    if calibration.signal < LEAST_SIGNAL:
+def warn_of_little(kind, calibration):
+    """Warn, by public numbers, if noise hides most of what the models of a fit could learn."""
+    if isinstance(calibration, HasSignal) and calibration.signal < LEAST_SIGNAL:
         warn_caller(
             f"n epsilon over the length of the noise is {calibration.signal:.2g} in this fit of "
-            f"{type(estimator).__name__}, and below {LEAST_SIGNAL:.0f} noise hides most of what a model "
-            "could learn; give more records, a larger epsilon or fewer columns, and ask the plan of a "
-            "search, which reads no record, what to expect.",
+            f"{kind.__name__}, and below {LEAST_SIGNAL:.0f} noise hides most of what a model could "
+            "learn; give more records, a larger epsilon or fewer columns, and ask the plan of a search, "
+            "which reads no record, what to expect.",
             UserWarning,
         )
 

@@ -8,7 +8,7 @@ from .inner import refuse_inner_ledger, warn_if_uncharged
 from .ledger import PrivacyLedger
 from .on_disk import is_ledger_file
 from .reservation import Reservation
-from .spending import current_ledger, spending, without_spending
+from .spending import current_ledger, is_included, spending, without_spending
 
 __all__ = [
     "CarriesLedgerMixin",
@@ -18,6 +18,7 @@ __all__ = [
     "Reservation",
     "current_ledger",
     "how_losses_add_up",
+    "is_included",
     "is_ledger_file",
     "refuse_inner_ledger",
     "spending",

@@ -87,15 +87,20 @@ def forecast_metrics(model, n_problems):
 
 def expected_quality(candidate, n_samples, epsilon):
     """Return the forecasts for a candidate; none for models without one."""
-    model = candidate.model
-    metrics = forecast_metrics(model, candidate.n_problems)
-    if not (metrics and isinstance(model, Calibrated)):
-        return ()
-    calibration = model.calibration(candidate.shape(n_samples), epsilon)
+    metrics = forecast_metrics(candidate.model, candidate.n_problems)
+    calibration = calibration_of(candidate, n_samples, epsilon) if metrics else None
     if not isinstance(calibration, HasSignal):
         return ()
-    signal = weighted(calibration.signal, known_share(model))
+    signal = weighted(calibration.signal, known_share(candidate.model))
     return tuple(forecast(metric, signal) for metric in metrics)
+
+
+def calibration_of(candidate, n_samples, epsilon):
+    """Return the noise calibration of a fit of a candidate, or None."""
+    model = candidate.model
+    if not isinstance(model, Calibrated):
+        return None
+    return model.calibration(candidate.shape(n_samples), epsilon)
 
 
 def weighted(signal, share):

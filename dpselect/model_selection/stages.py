@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ..accounting.privacy_loss import PrivacyLoss
+from ..base.estimator import warn_of_little
 from ..base.learned_numbers import Division
 from ..config import warn_caller
 from ..ledger.spending import Spending
@@ -21,6 +22,7 @@ from .learned_first import ToLearn
 from .plan import with_steps
 from .private_steps import freeze, last_private
 from .problem import SearchProblem, SearchRecords
+from .quality_forecast import calibration_of
 from .set_aside import SetAside, check_held, count_held
 from .sklearn_forms import scores_of, scoring_that_chooses
 from .splits import make_splits
@@ -167,6 +169,9 @@ class Choose(Stage):
         strategy = strategy_of(problem) if problem.decided is None else problem.decided
         for message in ignored_scoring(problem.search, strategy):
             warn_caller(message, UserWarning)
+        # as the plan has it: of the first candidate
+        planned = strategy.problem.candidates[0], strategy.training_size, strategy.training_epsilon
+        warn_of_little(type(problem.search), calibration_of(*planned))
         k = len(problem.candidates)
         if k > 1:
             name = strategy_class(problem.search.strategy).name

@@ -261,11 +261,6 @@ def noise_for_dummy_data():
         _dummy.reset(before)
 
 
-def is_for_dummy_data() -> bool:
-    """Return whether fits are those on dummy rows: inside of :func:`noise_for_dummy_data`."""
-    return _dummy.get()
-
-
 def is_seeded(random_state: object) -> bool:
     """Return whether noise drawn from `random_state` can be drawn again.
 
