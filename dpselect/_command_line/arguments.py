@@ -159,7 +159,7 @@ def _plan(parser):
         metavar="LEDGER",
         help="a budget: say how many such releases it pays for; none is made",
     )
-    parser.set_defaults(label=None)
+    parser.set_defaults(label=None, user=None)
     _force(parser)
     _json(parser)
 
@@ -218,6 +218,12 @@ def _task(parser):
         metavar="COL",
         help="two columns with an interaction, such as --pairs hour weekday; once for each pair, or "
         "--pairs auto",
+    )
+    parser.add_argument(
+        "--base-rate",
+        metavar="P",
+        help="public guess of the share of the second label in the schema, such as 0.05, or of the mean "
+        "of counts; default: learned for a little of epsilon if that pays",
     )
     parser.add_argument(
         "--class-weight",
@@ -437,6 +443,7 @@ def _categories(parser):
 def _ledger(parser):
     parser.add_argument("--ledger", metavar="LEDGER", help="the budget that pays for the release")
     parser.add_argument("--label", metavar="TEXT", help="what the release is for, in the ledger")
+    parser.add_argument("--user", metavar="NAME", help="who releases; default: the user account")
 
 
 def _output(parser):

@@ -162,7 +162,8 @@ def fit(arguments):
         ) from None
     writes = [lambda: model_file.write_model(search)] if model_file else []
     if report:
-        writes.append(lambda: report.write_report(privacy_report(search, ledger, about=arguments.about)))
+        stated = {"evaluation": printing.evaluation_of(search), "about": arguments.about}
+        writes.append(lambda: report.write_report(privacy_report(search, ledger, **stated)))
     try:
         write_all(*writes)
     finally:
@@ -245,6 +246,7 @@ def evaluate(arguments):
     LOGGER.info("predicting")
     with charged_to(ledger):
         found = evaluate_model(model, frame, y, epsilon=arguments.epsilon, target_range=ends, **more)
+    found = printing.evaluation_of(model, found)
     try:
         if report is not None:
             report.write_report(privacy_report(model, ledger, evaluation=found, about=arguments.about))
@@ -361,10 +363,14 @@ def text_format(arguments):
 
 def _ledger(arguments, person):
     if arguments.ledger is None:
-        if arguments.label is not None:
-            raise CommandError("--label needs --ledger, where it is kept; leave it out, or give both.")
+        for name in ("label", "user"):
+            if getattr(arguments, name) is not None:
+                raise CommandError(
+                    f"--{name} needs --ledger, where it is kept; leave it out, or give both."
+                )
         return None
-    ledger, adjacency = open_ledger(arguments.ledger, arguments.label), adjacency_of(person is not None)
+    ledger = open_ledger(arguments.ledger, arguments.label, arguments.user)
+    adjacency = adjacency_of(person is not None)
     if ledger.adjacency != adjacency:
         raise CommandError(
             f"{name_of(arguments.ledger)} counts losses for the adjacency '{ledger.adjacency}', and "

@@ -13,9 +13,9 @@ from .messages import CommandError, name_of, printable
 HEAD = ("", "at (UTC)", "by", "epsilon", "delta", "of reserved", "kind", "for")
 
 
-def open_ledger(path, label=None):
-    """Return the ledger at a path, for releases with a label."""
-    return _ledger(path, label=label or "")
+def open_ledger(path, label=None, user=None):
+    """Return the ledger at a path, for releases with a label, by a user."""
+    return _ledger(path, label=label or "", user=user)
 
 
 def create_ledger(path, epsilon, delta, persons=False, composition=None):

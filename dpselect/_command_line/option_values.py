@@ -97,6 +97,7 @@ CHECKS = {
     "excess_risk": _number,
     "threshold": lambda option, text: _number(option, text, SMALLEST, 1 - SMALLEST),
     "alpha": _alphas,
+    "base_rate": _number,
     "max_weight": _number,
     "class_weight": _class_weight,
     "pairs": _pairs,

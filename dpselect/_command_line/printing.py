@@ -58,7 +58,7 @@ def to_json(task, search, plan):
             if name.endswith("_") and name not in ("privacy_", "feature_names_in_")
         },
         "coefficients": _coefficients(encoder, model),
-        "evaluation": figures(search.evaluation_) if hasattr(search, "evaluation_") else None,
+        "evaluation": figures(evaluation_of(search)) if hasattr(search, "evaluation_") else None,
         "not_released": not_released(search),
     }
     return json.dumps(released, allow_nan=False, default=_plain)
@@ -74,6 +74,18 @@ def parts(model):
     """Return the encoder of a released model, None of a density, and the model."""
     found = predictor(model)
     return (found[0], found[-1]) if hasattr(found, "steps") else (None, found)
+
+
+def evaluation_of(model, evaluation=None):
+    """Return an evaluation, by default that of the search, whose positive label is the schema's second.
+
+    The search has sorted labels, and its positive one is the second of these.
+    """
+    evaluation = getattr(model, "evaluation_", None) if evaluation is None else evaluation
+    labels = getattr(parts(model)[1], "classes", None)
+    if evaluation is None or labels is None or len(labels) != 2:
+        return evaluation
+    return evaluation.with_positive(list(labels)[1])
 
 
 def figures(evaluation):
@@ -160,7 +172,7 @@ def to_text(search, counted=True):
     }
     if hasattr(search, "evaluation_"):
         # without its loss, which the total below includes
-        said = str(search.evaluation_).removesuffix(f"\n{search.evaluation_.privacy_}")
+        said = str(evaluation_of(search)).removesuffix(f"\n{search.evaluation_.privacy_}")
         sections = {**sections, "How good it is": said.splitlines()}
     return "\n\n".join(_section(title, lines) for title, lines in sections.items())
 

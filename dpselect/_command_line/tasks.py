@@ -153,6 +153,8 @@ def _set_params(model, name, arguments):
                 "the schema; write labels of a classification."
             )
         model.set_params(class_weight=arguments.class_weight)
+    if arguments.base_rate is not None:
+        model.set_params(base_rate=_base_rate(model, name, arguments.base_rate))
     if arguments.max_weight is not None:
         model.set_params(max_sample_weight=arguments.max_weight)
     if arguments.delta is not None:
@@ -162,6 +164,19 @@ def _set_params(model, name, arguments):
                 "cost it; leave one out."
             )
         model.set_params(delta=arguments.delta)
+
+
+def _base_rate(model, name, rate):
+    """Return a public share of the second label in the schema, or a mean count, as the model has it."""
+    if name == "counts":
+        return rate
+    labels = list(model.classes) if name == "classification" else []
+    if len(labels) != 2 or not 0 < rate < 1:
+        raise CommandError(
+            "--base-rate is the share of the second one of two labels, between 0 and 1, or the mean of "
+            "counts; write such a number, or leave it out."
+        )
+    return rate if labels == sorted(labels) else 1 - rate
 
 
 def _check_weights(arguments, columns):
@@ -224,7 +239,7 @@ def _check_target(name, target, column):
 def _refuse_for_density(arguments):
     for option in (
         *("alpha", "lines", "expansion", "excess_risk", "delta", "columns"),
-        *("pairs", "class_weight", "weights", "max_weight"),
+        *("pairs", "class_weight", "weights", "max_weight", "base_rate"),
     ):
         if getattr(arguments, option):
             raise CommandError(

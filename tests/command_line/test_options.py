@@ -16,7 +16,7 @@ import pytest
 from dpselect import PrivacyLedger, StabilityGridSearchCV
 from dpselect._command_line import commands
 
-from .conftest import FULL, SECRET, as_csv, records, strict
+from .conftest import FULL, SECRET, WAITING_TIME, as_csv, records, strict
 
 HEADER = ["age", "out come", "smoker", "bmi", "often", "who"]
 SAVE = ["--save", "m.skops"]
@@ -52,6 +52,7 @@ OPTIONS = {
         {"pairs": [("age", "bmi"), ("smoker", "bmi")]},
     ),
     ("--pairs", "auto"): ("encoder", {"pairs": "auto"}),
+    ("--base-rate", "0.2"): ("model", {"base_rate": 0.2}),
     ("--class-weight", "ill=5", "well=0.5"): ("model", {"class_weight": {"ill": 5.0, "well": 0.5}}),
 }
 
@@ -79,6 +80,7 @@ def test_an_option_that_sets_nothing_is_seen(run, searched, monkeypatch):
 def without_options(make_task):
     def make(schema, target, arguments):
         arguments.delta = arguments.columns = arguments.pairs = arguments.class_weight = None
+        arguments.base_rate = None
         return make_task(schema, target, arguments)
 
     return make
@@ -368,3 +370,49 @@ def test_a_plan_counts_the_releases_of_a_ledger(run, folder):
     assert "adjacency" in run(*PLAN, "--ledger", "persons.ledger")[2]
     code, _, err = run(*PLAN, "--ledger", "l.ledger", "--excess-risk", "0.1")
     assert code == 2 and "--excess-risk looks for one" in err
+
+
+@pytest.mark.parametrize("labels", [["ill", "well"], ["well", "ill"]])
+def test_figures_are_about_the_second_label_in_the_schema(run, folder, searched, labels):
+    """Whatever the order of the alphabet is: in fit, evaluate and both reports."""
+    schema = json.loads((folder / "schema.json").read_text()) | {"out come": labels}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    share = np.mean([row[1] == labels[1] for row in records()])
+    argv = [*FULL[:5], "500", *FULL[6:], "--evaluation", "0.5", *SAVE, "--base-rate", "0.3"]
+    code, out, err = run(*argv, "--json", "--report", "fit.md")
+    assert code == 0, err
+    judge = ["evaluate", "m.skops", "data.csv", "--target", "out come", "--epsilon", "500"]
+    code, figures, err = run(*judge, "--json", "--report", "evaluate.md")
+    assert code == 0, err
+    for found in (strict(out)["evaluation"], strict(figures)):
+        assert found["figures"]["positive_rate"]["value"] == pytest.approx(share, abs=0.1)
+    for name in ("fit.md", "evaluate.md"):
+        assert f"Positive is {labels[1]}." in (folder / name).read_text()
+    assert "release of its own" not in (folder / "fit.md").read_text()
+    assert f"'{labels[1]}' predicted above 0.5" in run(*judge)[1]
+    model, _ = searched[0]
+    assert model.estimator["model"].base_rate == (0.3 if labels[1] == "well" else 0.7)
+
+
+def test_who_releases_stands_in_the_ledger(run, folder):
+    run("ledger", "create", "b.ledger", "--epsilon", "3")
+    code, _, err = run(*FULL, *SAVE, "--ledger", "b.ledger", "--user", "Ana", "--label", "March")
+    assert code == 0, err
+    (entry,) = PrivacyLedger(folder / "b.ledger").history()
+    assert entry.user == "Ana" and entry.label.startswith("March: ")
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        (["--user", "Ana"], "--user needs --ledger"),
+        (["--base-rate", "1.5"], "--base-rate is the share"),
+        (["--base-rate", "often"], "--base-rate must be a number"),
+    ],
+)
+def test_refusals_of_users_and_shares(refused, options, says):
+    assert says in refused(*FULL, *options)
+
+
+def test_a_share_means_nothing_for_a_regression(refused):
+    assert "--base-rate is the share" in refused("fit", "waits.csv", *WAITING_TIME, "--base-rate", "0.3")
