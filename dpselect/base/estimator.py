@@ -302,8 +302,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     def _train(self, X, y, epsilon, random_state, before_noise=None):
         """Set the released attributes, for an epsilon and a random state; charges no ledger.
 
-        Parameters were checked, and `before_noise` is called with the calibration. Returns the Division
-        of epsilon between first releases and training, and the noise calibration.
+        Parameters were checked, and `before_noise` is called with a calibration by public numbers.
+        Returns the Division of epsilon between first releases and training, and the noise calibration.
         """
         # remove attributes of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
@@ -313,6 +313,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         learned = first_releases(self)
         if learned:
             guess = self._with_values({name: release.stand_in for name, release in learned.items()})
+            if before_noise is not None:  # here, as what is learned is private
+                before_noise(guess._calibration(records.shape, epsilon))
             planned = {
                 name: release.planned(guess, records.shape, epsilon) for name, release in learned.items()
             }
@@ -324,7 +326,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             vars(self).update({f"{name}_": value for name, value in values.items()})
             model, random_state = self._with_values(values), stream.child("model")
         calibration = model._calibration(records.shape, first.rest)
-        if before_noise is not None:
+        if before_noise is not None and not learned:
             before_noise(calibration)
         noise = model._noise_sample(records.shape, first.rest, random_state)
         vars(self).update(records.public | all_finite(model._release(records, calibration, noise)))

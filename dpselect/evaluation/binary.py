@@ -304,7 +304,7 @@ class BinaryEvaluation(Evaluation):
         >>> bool(recall.low < 0.53 < recall.high)
         True
         """
-        if (beta is not None) != (name == "fbeta"):
+        if (beta is not None) != (isinstance(name, str) and name == "fbeta"):
             raise ValueError(
                 f"beta={beta!r} was given for {name!r}, and it is the weight of recall in 'fbeta' and "
                 'in no other figure; write for instance metric("fbeta", beta=2).'

@@ -111,6 +111,12 @@ class PrivateSteps(Stage):
         return Released(losses, replace(problem, estimator=estimator, candidates=candidates), records)
 
 
+def _warn_of_little(search, strategy):
+    """Warn, by public numbers, of noise that hides most of what the first candidate could learn."""
+    planned = strategy.problem.candidates[0], strategy.training_size, strategy.training_epsilon
+    warn_of_little(type(search), calibration_of(*planned))
+
+
 class LearnedNumbers(Stage):
     """Learn data_norm="auto" and base_rate="auto" once, before the candidates are compared."""
 
@@ -150,6 +156,7 @@ class LearnedNumbers(Stage):
         price = self._paid(planned, numbers, division)
         # the rows that are learned from are those of what remains of the budget
         strategy = strategy_of(price.problem)
+        _warn_of_little(problem.search, strategy)
         candidates = numbers.learned(
             division, paying, strategy.problem.candidates, records, problem.stream.for_release()
         )
@@ -169,9 +176,8 @@ class Choose(Stage):
         strategy = strategy_of(problem) if problem.decided is None else problem.decided
         for message in ignored_scoring(problem.search, strategy):
             warn_caller(message, UserWarning)
-        # as the plan has it: of the first candidate
-        planned = strategy.problem.candidates[0], strategy.training_size, strategy.training_epsilon
-        warn_of_little(type(problem.search), calibration_of(*planned))
+        if problem.decided is None:  # else it was said before numbers were learned
+            _warn_of_little(problem.search, strategy)
         k = len(problem.candidates)
         if k > 1:
             name = strategy_class(problem.search.strategy).name

@@ -449,7 +449,7 @@ def _category_column(name, entry, wrong):
     texts, numbers = map(dict, meanings(known))
     if any(set(gaps) & set(known) for gaps, known in zip(map(dict, meanings(codes)), (texts, numbers))):
         wrong.append("its 'missing_values' are among its categories")
-    if len(set(map(str, column.levels))) < len(column.levels):
+    if set(map(str, known)) & set(column.levels[len(known) :]):
         wrong.append("it has '<unknown>' or '<missing>' among its categories, which is added to them")
     if len(column.levels) < 2 and not wrong:
         wrong.append("it has fewer than two categories, so it tells nothing")

@@ -88,7 +88,9 @@ def test_a_ledger_takes_three_tenths(tmp_path):
 def test_a_twin_with_binary_sums_refuses_the_third_tenth(tmp_path, monkeypatch):
     for module in (amounts, budget_file):
         monkeypatch.setattr(module, "exact", of_binary)
-    monkeypatch.setattr(budget_file, "fits", lambda amount, total: float(amount) <= float(total))
+    monkeypatch.setattr(
+        budget_file, "times", lambda more, total, spent: float(spent) + float(more) <= float(total)
+    )
     ledger = PrivacyLedger(tmp_path / "twin.ledger", epsilon=0.3)
     ledger.spend(0.1)
     with pytest.raises(BudgetExceededError):
