@@ -1,7 +1,7 @@
 """The tables and the figure of the page "Running time and memory", from the results that are kept.
 
-Run ``python benchmarks/cost_tables.py`` after ``compare.py`` and ``cost.py``; ``--folder`` is the
-documentation's.
+Run ``python benchmarks/cost_tables.py`` after ``compare.py``, ``cost.py`` and ``table_costs.py``;
+``--folder`` is the documentation's.
 """
 
 import argparse
@@ -93,6 +93,16 @@ def jobs(lines):
             for one, other in zip(cpu.itertuples(), wall.itertuples())
         ],
     )
+
+
+def of_tables(lines):
+    """Return the medians of what is done with tables, and of their ratios."""
+    rows = []
+    for (what, beside, n), group in lines.groupby(["what", "beside", "n"], sort=False):
+        ratio, ours = (group["ours"] / group["other"]).median(), group["ours"].median()
+        said = f"{ours / 2**20:.3g} MiB" if what.startswith("peak") else f"{ours:.2g} s"
+        rows.append([what, f"{n:,}", said, beside, f"{ratio:.2g}"])
+    return rest_table(["what", "rows", "ours", "beside", "ratio"], rows)
 
 
 def exponent(values, costs):
@@ -225,6 +235,7 @@ def tables(folder=RESULTS.parent):
         "growth": growth(curves),
         "memory": memory(peaks),
         "dask": on_dask(cluster),
+        "of_tables": of_tables(pd.read_csv(folder / "table_costs.csv")),
         "projection": projection(cluster),
     }
     return {f"cost_{name}.inc": f"{text}\n" for name, text in found.items()}
