@@ -56,6 +56,8 @@ NUMBERS = {
 SCHEMA = NUMBERS | CATEGORIES
 KNOTS = 4
 MANY_LEVELS = (1_000, 10_000)
+# a block is the most of what a fit takes above few rows: memory is measured at more, too
+FOR_MEMORY = 5
 COMMAND = """
 import json, pandas
 from dpselect import DPLogisticRegression
@@ -256,6 +258,20 @@ def peak(call):
         tracemalloc.stop()
 
 
+def memory(n):
+    """Measure the peaks above a table."""
+    X, y = table(n)
+    size = int(X.memory_usage(deep=True).sum()) + y.nbytes
+    ours = private(SCHEMA).fit(X, y)
+    peaks = {
+        "fit": peak(lambda: private(SCHEMA).fit(X, y)),
+        "predictions": peak(lambda: ours.predict(X)),
+    }
+    for what, found in peaks.items():
+        line = f"peak above the table, {what}", "bytes of the table", n, 1, found, size
+        yield dict(zip(FIELDS, line))
+
+
 def turns(road, rounds, clock):
     """Time both sides in turn, after a first round."""
     for number in range(rounds + 1):
@@ -283,22 +299,8 @@ def main(arguments=None):
         with tempfile.TemporaryDirectory() as folder:
             road = command(options.rows, Path(folder))
             writer.writerows(turns(road, options.rounds, of_children))
-        X, y = table(options.rows)
-        size = int(X.memory_usage(deep=True).sum()) + y.nbytes
-        ours = private(SCHEMA).fit(X, y)
-        for what, call in (
-            ("fit", lambda: private(SCHEMA).fit(X, y)),
-            ("predictions", lambda: ours.predict(X)),
-        ):
-            line = (
-                f"peak above the table, {what}",
-                "bytes of the table",
-                options.rows,
-                1,
-                peak(call),
-                size,
-            )
-            writer.writerow(dict(zip(FIELDS, line)))
+        for n in (options.rows, FOR_MEMORY * options.rows):
+            writer.writerows(memory(n))
 
 
 if __name__ == "__main__":

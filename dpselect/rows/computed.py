@@ -12,6 +12,7 @@ from .source import LocalRows, column_names, rows_at
 # up to so many numbers (32 MiB) are always stored
 FEW_NUMBERS = 1 << 22
 # blocks of codes are longer by this factor: fewer steps in Python are worth more than the cache
+# (they have 2**18 rows at most, over which the allowance for rounding in linear models' noise holds)
 SHORTER = 2
 
 
