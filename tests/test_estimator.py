@@ -128,3 +128,24 @@ def test_a_fit_whose_noise_hides_most_warns_once_before_it_pays(tmp_path, n, war
         with refused:
             estimator.fit(X, y)
     assert (ledger.spent()[0] == 0.0) == warns
+
+
+@pytest.mark.parametrize("searched", [False, True])
+@pytest.mark.parametrize("name", ["base_rate", "data_norm"])
+def test_the_warning_comes_before_a_number_is_learned(tmp_path, searched, name):
+    """Or it would follow from what was learned, and as an error would cost that."""
+    model = DPLogisticRegression(classes=[0, 1], **{name: "auto"})
+    estimator = StabilityGridSearchCV(model, {}, epsilon=1.0) if searched else model
+    rng, said = np.random.default_rng(0), []
+    for scale in (0.01, 10.0):
+        X, y = scale * rng.uniform(-1, 1, size=(200, 50)), rng.random(200) < min(scale, 0.5)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            clone(estimator).fit(X, y.astype(int))
+        said.append([str(each.message) for each in caught if "noise hides" in str(each.message)])
+    assert said[0] == said[1] and len(said[0]) == 1
+    ledger = PrivacyLedger(tmp_path / "l", epsilon=2.0)
+    with warnings.catch_warnings(), ledger, pytest.raises(UserWarning, match="noise hides"):
+        warnings.simplefilter("error")
+        clone(estimator).fit(X, y.astype(int))
+    assert ledger.spent()[0] == 0.0
