@@ -39,6 +39,20 @@ def write_share(pipeline):
         encoder.set_params(class_share=share)
 
 
+PREDICTION = """Return `{0}` of the fitted steps; encoded rows are not stored.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        *args, **params : object
+            As for :meth:`sklearn.pipeline.Pipeline.{0}`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, ...), or float
+        """
+
+
 def _on_blocks(name):
     """Return a method of Pipeline that encodes long tables block by block, and stores no rows."""
     method = getattr(Pipeline, name)
@@ -46,13 +60,13 @@ def _on_blocks(name):
     def available(self):
         return getattr(super(TabularPipeline, self), name) is not None
 
-    @available_if(available)
     @wraps(method)
     def on_blocks(self, X, *args, **params):
         rows = self._by_block(X, cheap=True) if hasattr(self.steps[-2][1], "terms_") else X
         return getattr(super(TabularPipeline, self), name)(rows, *args, **params)
 
-    return on_blocks
+    on_blocks.__doc__ = PREDICTION.format(name)
+    return available_if(available)(on_blocks)
 
 
 class TabularPipeline(Pipeline):
