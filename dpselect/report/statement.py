@@ -540,6 +540,14 @@ def _not_covered(model, trained, loss, seeded):
                 "one add up."
             ),
         ),
+        (
+            any(_params(part).get("max_sample_weight") is not None for _, part in _given_parts(model))
+            or getattr(model, "max_weight", None) is not None,
+            (
+                "Weights that follow from other records, too, as by raking or by shares that were "
+                "counted in them: each has to follow from its own record and from public numbers."
+            ),
+        ),
         (seeded, seed),
         (
             accounts := _accounts(model),

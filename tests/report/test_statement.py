@@ -327,6 +327,15 @@ def test_what_was_learned_or_declared_is_not_covered(released):
     assert declared not in texts(privacy_report(released("search, stability")), "What is not covered")
 
 
+def test_weights_have_to_follow_from_their_own_record(released):
+    raked = "as by raking"
+    model = search("auto", model=DPLogisticRegression(classes=[0, 1], max_sample_weight=2.0)).fit(X, Y)
+    evaluation = evaluate(model, X[:50] + 1, Y[:50], epsilon=1.0, sample_weight=Y[:50], max_weight=1.0)
+    for found in (model, evaluation):
+        assert raked in texts(privacy_report(found), "What is not covered")
+    assert raked not in texts(privacy_report(released("classifier")), "What is not covered")
+
+
 def test_what_is_public_is_what_was_given_and_not_what_was_chosen(released):
     model = released("search of a table")
     parameters, schema = tables(privacy_report(model), "What is taken to be public")
