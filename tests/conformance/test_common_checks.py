@@ -70,7 +70,7 @@ ESTIMATORS = [
     DPPoissonRegressor(target_bound=10.0, max_sample_weight=4.0),
     clone(HUBER).set_params(max_sample_weight=4.0),
     # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)
-    DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
+    DPHistogramDensity(bin_width=0.5, bounds=(0, 1), max_sample_weight=4.0),
     DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1)),
     StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1]}),
     PrivateModel(
@@ -131,6 +131,8 @@ def expected_failures(estimator):
         if is_regressor(estimator):
             return UNBOUNDED_WEIGHTS
         return {**UNBOUNDED_WEIGHTS, "check_classifiers_one_label_sample_weights": "as the others"}
+    if isinstance(estimator, DPHistogramDensity):
+        return UNBOUNDED_WEIGHTS if estimator.max_sample_weight is None else WEIGHTS
     if isinstance(estimator, PrivateModel):
         quoting = ["check_dtype_object", "check_fit2d_predict1d"]
         return dict.fromkeys(quoting, "messages of other libraries may quote records")
