@@ -708,6 +708,15 @@ def test_no_key_draws_two_noises(name):
 EVALUATED = [name for name, row in ROWS.items() if row["evaluation"]]
 
 
+def around(predicted, by=1e-9):
+    """Yield predictions with one number of each row moved a little, either way."""
+    for place in range(predicted.shape[1]) if predicted.ndim == 2 else [slice(None)]:
+        for sign in (-by, by):
+            moved = predicted.copy()
+            moved[..., place] += sign
+            yield moved
+
+
 @pytest.mark.parametrize("name", some_now(EVALUATED))
 def test_what_is_set_aside_is_evaluated_and_took_no_part(name):
     run = run_of(name)
@@ -748,8 +757,14 @@ def test_what_is_set_aside_is_evaluated_and_took_no_part(name):
     assert plan.max_weight == (known.max_sample_weight if weighted else None)
     if weighted:  # as the model that is released
         shares = shares * np.minimum(run.weight[held], plan.max_weight) / plan.max_weight
-    expected = np.bincount(plan.cells.index(predicted, y), shares, np.prod(plan.shape))
-    assert counted.result == pytest.approx(expected, abs=1e-3)
+    cell = plan.cells.index(predicted, y)
+    expected = np.bincount(cell, shares, np.prod(plan.shape))
+    # models with much noise are sure of two classes at once: which comes first is rounding
+    moved = [predicted] if predicted.dtype.kind not in "f" else list(around(predicted))
+    unsure = np.any([plan.cells.index(other, y) != cell for other in moved], axis=0)
+    assert unsure.mean() < 0.5
+    apart = np.abs(counted.result - expected)
+    assert apart.max() < 1e-3 or apart.sum() < 2 * shares[unsure].sum() + 1e-3
     assert counted.result.sum() == pytest.approx(n_held, abs=1e-2) or weighted
     evaluation = run.search.evaluation_
     assert plan.epsilon == run.row["epsilon"] == evaluation.privacy_.epsilon
