@@ -11,13 +11,15 @@ from scipy.special import expit, log_expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import StackingClassifier
 from sklearn.isotonic import IsotonicRegression
+from sklearn.pipeline import Pipeline
 
 from ..accounting.privacy_loss import PrivacyLoss
+from ..preprocessing.estimator_loss import privacy_of
 from ..preprocessing.plain_pipelines import to_sklearn
 from ..records.training import warns_of_training_records
 from ..rows import block_map
 from ..utils.type_aliases import Array, Estimator, FloatArray, MatrixLike
-from ..utils.validation import check_choice, check_number
+from ..utils.validation import check_choice, check_flag, check_number
 from .binary import BIN, LABEL, BinaryEvaluation
 from .plain_calibrated import plain_calibrated
 from .score_bins import N_BINS, class_probabilities, probabilities
@@ -37,6 +39,7 @@ def calibrated(
     recall: float | None = None,
     precision: float | None = None,
     rate: float | None = None,
+    other_records: bool = False,
 ) -> "CalibratedModel":
     """Calibrate a model's probabilities, or set its threshold, by an evaluation, at no more epsilon.
 
@@ -68,6 +71,10 @@ def calibrated(
         ``evaluation.thresholds`` as if scores were spread evenly there. ``evaluation.metric("recall",
         rate=...)`` has an interval that holds for any spread. One of the three may be given; with none,
         predictions are positive where the probability exceeds 1/2.
+    other_records : bool, default=False
+        Your word that the evaluation is of other records than those of the training, and that which ones
+        was decided without looking at them. Then the larger of both losses counts, and not their sum; a
+        statement repeats it. The `evaluation_` of a search needs no such word.
 
     Returns
     -------
@@ -105,10 +112,9 @@ def calibrated(
             "calibrated; give evaluate(model, X, y, epsilon=...) of a classifier of two classes, or of "
             "more with confidence=True."
         )
-    classes, positive = np.array(getattr(model, "classes_", ())), evaluation
-    if len(classes) == 2 and np.array_equal(classes[::-1], evaluation.classes):
-        evaluation = evaluation.with_positive(evaluation.outcomes[0])
-    if isinstance(model, type) or not np.array_equal(classes, evaluation.classes):
+    classes, counted = np.array(getattr(model, "classes_", ())), evaluation.classes
+    reversed_too = len(classes) == 2 and np.array_equal(classes[::-1], counted)
+    if isinstance(model, type) or not (reversed_too or np.array_equal(classes, counted)):
         raise ValueError(
             "model does not have the classes_ of evaluation, which then is not about its scores; give "
             "the fitted model that was evaluated."
@@ -138,12 +144,17 @@ def calibrated(
             f"{next(iter(targets))} was given for {len(classes)} classes, and a threshold tells two "
             "apart; leave it out."
         )
-    found = CalibratedModel(model, evaluation, method=method)
+    check_flag("other_records", other_records, why="it says which losses add up")
+    if other_records and evaluation.of_training_records:
+        raise ValueError(
+            "other_records=True, and the evaluation is known to be of records that the model was "
+            "trained on, so that the losses add up; leave it out, or evaluate records that were set "
+            "aside."
+        )
+    found = CalibratedModel(model, evaluation, method=method, other_records=other_records)
     for name, value in targets.items():
-        threshold = threshold_for(positive, name, float(value))
-        found.threshold = threshold if positive is evaluation else 1.0 - threshold
+        found.threshold = threshold_for(evaluation, name, float(value))
         found._target = name, float(value), found.threshold
-    found._positive = positive.outcomes[1]
     return found
 
 
@@ -159,8 +170,11 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     evaluation : BinaryEvaluation or ConfidenceEvaluation
     method : {"sigmoid", "isotonic"} or None, default="sigmoid"
     threshold : float, default=None
-        Of two classes. Predictions are positive where the *estimator's* score exceeds it. None: where
-        the calibrated probability exceeds 1/2. :func:`calibrated` computes it from the evaluation.
+        Of two classes. The positive label of `evaluation` is predicted where the *estimator's* score of
+        it exceeds the threshold. None: where the calibrated probability exceeds 1/2.
+        :func:`calibrated` computes it from the evaluation.
+    other_records : bool, default=False
+        Whether the evaluation is of other records than those of the training: as for :func:`calibrated`.
 
     Attributes
     ----------
@@ -196,11 +210,13 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         *,
         method: str | None = "sigmoid",
         threshold: float | None = None,
+        other_records: bool = False,
     ) -> None:
         self.estimator = estimator
         self.evaluation = evaluation
         self.method = method
         self.threshold = threshold
+        self.other_records = other_records
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: the model is fitted, and X and y are not read.
@@ -256,7 +272,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> Array:
         """ndarray of shape (n_classes,) : The labels."""
-        return self.evaluation.classes
+        return np.array(self.estimator.classes_)
 
     @property
     def n_features_in_(self) -> int:
@@ -265,10 +281,22 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
     @property
     def positive_label(self) -> Any:
-        """object : Of two classes the label that a target is about; None of more."""
-        if len(self.classes_) > 2:
-            return None
-        return getattr(self, "_positive", self.evaluation.outcomes[1])
+        """object : Of two classes the label that the threshold is about; None of more."""
+        return None if len(self.classes_) > 2 else self.evaluation.outcomes[1]
+
+    @property
+    def upper_threshold(self) -> float | None:
+        """float or None : The score of the second class above which that is predicted."""
+        if self.threshold is None or self.positive_label == self.classes_[1]:
+            return self.threshold
+        return 1.0 - self.threshold
+
+    @property
+    def _of_second(self):
+        """The evaluation with the second class as the positive one, as scores are."""
+        if len(self.classes_) > 2 or self.positive_label == self.classes_[1]:
+            return self.evaluation
+        return self.evaluation.with_positive(self.evaluation.outcomes[0])
 
     @property
     def threshold_target(self) -> tuple[str, float] | None:
@@ -280,18 +308,20 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def curve_(self) -> tuple[FloatArray, FloatArray]:
         """tuple of 2 ndarrays : Scores, and their calibrated probabilities."""
         if self.method is None:
-            ends = np.array(self.evaluation.edges)
+            ends = np.array(self._of_second.edges)
             return ends, ends
-        return (_sigmoid if self.method == "sigmoid" else _isotonic)(self.evaluation)
+        return (_sigmoid if self.method == "sigmoid" else _isotonic)(self._of_second)
 
     @property
     def privacy_(self) -> PrivacyLoss:
         """PrivacyLoss : Loss of the estimator and the evaluation."""
-        loss = self.estimator.privacy_
+        pipeline = isinstance(self.estimator, Pipeline)  # whose parts state what they spent
+        loss = privacy_of(self.estimator) if pipeline else self.estimator.privacy_
         # compare by identity: another evaluation with an equal loss is a release of its own
-        if self.evaluation is getattr(self.estimator, "evaluation_", None):
+        if self.evaluation.source is getattr(self.estimator, "evaluation_", None):
             return loss
-        return PrivacyLoss.sequential([loss, self.evaluation.privacy_], label=type(self).__name__)
+        together = PrivacyLoss.parallel if self.other_records else PrivacyLoss.sequential
+        return together([loss, self.evaluation.privacy_], label=type(self).__name__)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the calibrated probabilities of all classes.
@@ -333,7 +363,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         if self.threshold is None:
             positive = block_map(lambda p: p[:, 1] > 0.5, self.predict_proba(X))
         else:
-            positive = block_map(lambda s: s > self.threshold, probabilities(self.estimator, X))
+            positive = block_map(lambda s: s > self.upper_threshold, probabilities(self.estimator, X))
         return block_map(lambda positive: classes[positive.astype(int)], positive)
 
     def to_sklearn(self) -> StackingClassifier:
@@ -356,7 +386,9 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
                 "scikit-learn; hand over this object, or, for the same predictions and the "
                 "probabilities before calibration, estimator.to_sklearn()."
             )
-        return plain_calibrated(to_sklearn(self.estimator), self.classes_, self.curve_, self.threshold)
+        return plain_calibrated(
+            to_sklearn(self.estimator), self.classes_, self.curve_, self.upper_threshold
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

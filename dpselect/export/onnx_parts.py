@@ -281,7 +281,7 @@ def calibrate(model, graph):
         graph.Max(graph.Sub(score, knots[np.newaxis, :-1]), np.float64(0)), widths[np.newaxis]
     )
     p = graph.Add(graph.MatMul(along, (np.diff(heights) / widths)[:, np.newaxis]), heights[:1])
-    compared = (p, 0.5) if model.threshold is None else (score, model.threshold)
+    compared = (p, 0.5) if model.threshold is None else (score, model.upper_threshold)
     positive = graph.Squeeze(graph.Greater(compared[0], np.float64(compared[1])), axis)
     wrong = graph.Squeeze(graph.IsNaN(score), axis)
     _output_labels(model.classes_, graph, graph.cast(positive, INTEGERS), wrong)

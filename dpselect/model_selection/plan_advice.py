@@ -103,7 +103,8 @@ def _message(given, delta, gains):
             f"{times} times as many records would."
         )
     if given:
-        return f"delta={delta:.6g} does not make the noise smaller here; leave it out."
+        hardly = "makes the noise less than 5 % smaller here" if max(gains) > 1 else "is of no use here"
+        return f"delta={delta:.6g} {hardly}; leave it out."
     if gained:
         return (
             f"delta={delta:.6g} of the model would make the noise {times} times smaller, as {times} "

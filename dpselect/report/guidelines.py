@@ -110,7 +110,10 @@ def _bounded(given, fitted):
                 continue
             said = _short(value)
             if isinstance(value, str) and value == "auto":
-                said = f"learned privately: {_short(learned.get(f'{name}_', 'not known here'))}"
+                found = learned.get(f"{name}_")
+                said = (
+                    "auto, by public numbers" if found is None else f"learned privately: {_short(found)}"
+                )
             rows.append((where, name, said, meaning))
     if not rows:
         return ("No record can count for more than one: nothing else had to be bounded.",)

@@ -194,11 +194,11 @@ def privacy_report(
     # the additions of a calibrated model follow from the evaluation
     trained = as_fitted(model.estimator) if isinstance(model, CalibratedModel) else model
     known = (getattr(model, "evaluation", None), model, getattr(trained, "evaluation_", None))
+    sources = [one.source for one in known if isinstance(one, Evaluation)]
     found = next((one for one in known if isinstance(one, Evaluation)), None)
     evaluation = found if evaluation is None else evaluation
     # compare by identity: another evaluation with an equal loss is a release of its own
-    source = None if evaluation is None else evaluation.source
-    apart = evaluation is not None and not any(source is one for one in known)
+    apart = evaluation is not None and not any(evaluation.source is one for one in sources)
     # a plan covers the search alone, without a later evaluation
     planned = trained if loss == getattr(trained, "privacy_", None) else model
     if evaluation is not None and apart and evaluation.of_training_records:
@@ -512,6 +512,10 @@ def _not_covered(model, trained, loss, seeded):
             given.get("trusted_steps"),
             f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared.",
         ),
+        (
+            getattr(model, "other_records", False),
+            "That the evaluation is of other records than those of the training: it was declared.",
+        ),
         (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
         (
             loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
@@ -574,10 +578,9 @@ def _quality(model, evaluation, loss, apart):
     weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
     if isinstance(model, CalibratedModel) and not apart:
         at = {} if model.threshold is None else {"threshold": model.threshold}
-        if model.positive_label not in (None, model.classes_[-1]):
+        if model.positive_label is not None:
             evaluation = evaluation.with_positive(model.positive_label)
-            at = {name: 1.0 - value for name, value in at.items()}
-        where = f", at the threshold {_said(at['threshold'])}" if at else ""
+        where = f", at the threshold {_said(model.threshold)}" if at else ""
         target, rate = model.threshold_target or (None, None)
         if target == "rate":
             at_rate = dict.fromkeys(AT_A_RATE, {"rate": rate})

@@ -6,12 +6,14 @@ from sklearn.metrics import fbeta_score, recall_score, roc_auc_score
 
 from dpselect import (
     DPLogisticRegression,
+    PrivacyLeakWarning,
     PrivacyLoss,
     StabilityGridSearchCV,
     calibrated,
     evaluate,
     privacy_report,
 )
+from dpselect.preprocessing import tabular_pipeline
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -71,6 +73,10 @@ def test_a_threshold_for_the_label(target):
     ill = Y[TEST] == "ja"
     found = {"recall": said[ill].mean(), "rate": said.mean(), "precision": ill[said].mean()}[target]
     assert found == pytest.approx(0.1 if target == "rate" else 0.6, abs=0.06)
+    # the threshold is one of the view that was given
+    assert (said == (P_ILL > model.threshold)).all()
+    flagged = ILL.metric("selection_rate", model.threshold).value
+    assert flagged == pytest.approx(said.mean(), abs=0.05)
     assert (model.to_sklearn().predict(X[TEST]) == model.predict(X[TEST])).all()
 
 
@@ -89,6 +95,23 @@ def test_nothing_more_is_stated():
     again = evaluate(search, RNG.normal(size=(500, 2)), RNG.choice(["ja", "nein"], 500), epsilon=0.5)
     together = PrivacyLoss.sequential([search.privacy_, again.privacy_]).epsilon
     assert calibrated(search, again.with_positive("ja")).privacy_.epsilon == together == 1.5
+
+
+def test_the_word_that_records_are_others_takes_the_larger_loss():
+    table = np.array([[x, "ab"[i % 2]] for i, x in enumerate(X[:, 0])], dtype=object)
+    schema = {"x": (-3, 3), "ward": ["a", "b"]}
+    model = tabular_pipeline(schema, DPLogisticRegression(2.0, classes=["ja", "nein"]))
+    train = table[:4000]
+    model.fit(train, Y[:4000])
+    evaluation = evaluate(model, table[4000:], Y[4000:], epsilon=1.0).with_positive("ja")
+    added, apart = (calibrated(model, evaluation, other_records=word) for word in (False, True))
+    assert (added.privacy_.epsilon, apart.privacy_.epsilon) == (3.0, 2.0)
+    assert "it was declared" in privacy_report(apart).to_markdown()
+    assert "it was declared" not in privacy_report(added).to_markdown()
+    with pytest.warns(PrivacyLeakWarning):
+        trained = evaluate(model, train, Y[:4000], epsilon=1.0)
+    with pytest.raises(ValueError, match="known to be of records that the model was trained on"):
+        calibrated(model, trained, other_records=True)
 
 
 def test_refusals():
