@@ -32,6 +32,8 @@ def forecast(cells, n_records, epsilon, persons=False, share=None):
     With the `share` of the second of two classes there is its recall, too, at a threshold above which
     this share of the scores lies.
     """
+    if share is not None:
+        cells = cells.for_share(share)
     predictions, y = _records(cells, share)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
@@ -45,15 +47,16 @@ def forecast(cells, n_records, epsilon, persons=False, share=None):
 def forecast_message(cells, n_records, epsilon, persons=False, share=None):
     """Return the forecast as text; the share of the second of two classes is None if unknown."""
     estimates = forecast(cells, n_records, epsilon, persons, share)
+    labels = {} if share is None else {"recall": f"recall of {cells.classes[1]}"}
     reaches = [
-        f"{name} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
+        f"{labels.get(name, name)} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
         for name, e in estimates.items()
         if not e.empty
     ]
     known = f"{' and '.join(reaches)}, with 95 %" if reaches else "nothing"
     if reaches and hasattr(cells, "classes") and share is None:
         known += ", and less of a rare class"
-    lost = " and ".join(name for name, e in estimates.items() if e.empty)
+    lost = " and ".join(labels.get(name, name) for name, e in estimates.items() if e.empty)
     few = f" (too few records at this epsilon for {lost})" if lost else ""
     return (
         f"{n_records} {'persons' if persons else 'records'} are set aside, on which the model is "

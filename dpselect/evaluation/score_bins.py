@@ -1,7 +1,7 @@
 """Cells of records of two classes: a public bin of the score, and the label."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ DEFAULT_EDGES = tuple(EDGES.tolist())
 # how far thresholds around a rate reach, in logits: they lie close near it, where most scores of a
 # private model are
 REACH = 4.0
+# share of a class below which thresholds lie around it
+RARE = 0.1
 
 
 def score_bins(scores: FloatArray, edges: Sequence[float] | FloatArray = EDGES) -> IntArray:
@@ -101,3 +103,9 @@ class BinaryCells:
     def index(self, scores, y):
         """Return the cell of each record, the label last."""
         return 2 * score_bins(scores, self.edges) + (y == self.classes[1])
+
+    def for_share(self, share):
+        """Return cells whose thresholds suit the public share of the second class; None if unknown."""
+        if share is None or RARE <= share <= 1 - RARE:
+            return self
+        return replace(self, edges=edges_of(share))

@@ -86,7 +86,8 @@ class DPLogisticRegression(DPLinearClassifier):
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
     base_rate : None, float, dict or "auto", default=None
         Shares of the classes that are known, greater than 0 and less than 1: of the second of two
-        labels, or a dict from each of more labels to its share. The penalty of the intercept then counts
+        labels in sorted order, or a dict from each label to its share, such as
+        ``{"ja": 0.07, "nein": 0.93}``. The penalty of the intercept then counts
         from their logits in place of 0, so a model that has learned nothing predicts them. "auto"
         learns them first where noise leaves little else: with N the number of records times epsilon over
         the mean length of the noise, for 0.8 of `epsilon` where N is below 3, for 0.05 to 0.25 below 10,

@@ -207,6 +207,8 @@ def evaluate_released(search, model, held, epsilon, stream):
     """
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
     cells = cells_of(model, None if is_classifier(model) else target_range(last_step(model)))
+    if isinstance(cells, BinaryCells):  # by what is public, not by a share that was learned
+        cells = cells.for_share(known_share(last_step(search.estimator)))
     X, y, *groups = held
     y, weight = split_weights(y)
     # as the chosen model was trained; without a bound, only epsilon=inf takes weights

@@ -1,6 +1,7 @@
 """A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
 import math
+from collections.abc import Mapping
 from functools import wraps
 from inspect import signature
 from numbers import Real
@@ -29,6 +30,9 @@ def known_share(model):
     """Return the share of one of two classes that a model is given as its `base_rate`, or None."""
     classifier = isinstance(model, BaseEstimator) and is_classifier(model)
     rate = getattr(model, "base_rate", None) if classifier else None
+    if isinstance(rate, Mapping) and len(rate) == 2:
+        second = np.unique(np.asarray(list(rate))).tolist()[1]
+        rate = rate.get(second)
     return float(rate) if isinstance(rate, Real) and 0 < rate < 1 else None
 
 

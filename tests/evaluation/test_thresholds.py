@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from dpselect import calibrated, evaluate
+from dpselect import DPLogisticRegression, StabilityGridSearchCV, calibrated, evaluate
 from dpselect.evaluation.release import EvaluationPlan, cells_of
 from dpselect.evaluation.score_bins import EDGES, edges_of
 from dpselect.noise import root_stream
@@ -137,3 +137,18 @@ def test_only_two_classes_have_thresholds():
     with pytest.raises(ValueError, match="thresholds are of scores"):
         evaluate(model, X, Y, epsilon=1.0, thresholds=0.1)
     assert len(edges_of(0.1)) == 33
+
+
+@pytest.mark.parametrize("rate", [0.02, {0: 0.98, 1: 0.02}, 0.98, 0.3, None, "auto"])
+def test_a_search_counts_around_a_share_that_is_given_and_not_around_one_that_is_learned(rate):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    y = (X[:, 0] + rng.normal(size=4000) > 2.8).astype(int)
+    model = DPLogisticRegression(classes=[0, 1], base_rate=rate)
+    search = StabilityGridSearchCV(model, {}, epsilon=1.0, evaluation=0.5)
+    found = search.fit(X, y).evaluation_
+    share = rate[1] if isinstance(rate, dict) else rate
+    rare = share in (0.02, 0.98)
+    assert found.thresholds == pytest.approx(edges_of(share if rare else None)[1:-1])
+    said = search.plan(4000, 2).messages[1]
+    assert ("recall of 1" in said) == isinstance(rate, (float, dict))
