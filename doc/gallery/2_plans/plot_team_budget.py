@@ -19,6 +19,7 @@ cheaper than feared is refunded.
 import json
 import os
 import tempfile
+import warnings
 from datetime import UTC, datetime
 
 import matplotlib.pyplot as plt
@@ -31,6 +32,7 @@ from dpselect import (
     BudgetExceededError,
     DPHistogramDensity,
     DPLogisticRegression,
+    PrivacyLeakWarning,
     PrivacyLedger,
     PrivacyLedgerDisplay,
     StabilityGridSearchCV,
@@ -67,10 +69,10 @@ print(ledger)
 # Ben is refused
 # --------------
 #
-# Ben tries a plain ``GridSearchCV`` around a private model. That is 31 releases of epsilon 0.5
-# each; the ledger pays for as many as it can, and stops the rest, in joblib's processes too. (We
-# let him have a copy of the ledger, so that the story can go on: his mistake would have used up
-# the budget of both.)
+# Ben tries a plain ``GridSearchCV`` around a private model, and overlooks the warning. That is 31
+# releases of epsilon 0.5 each; the ledger pays for as many as it can, and stops the rest, in
+# joblib's processes too. (We let him have a copy of the ledger, so that the story can go on: his
+# mistake would have used up the budget of both.)
 
 copy = PrivacyLedger.from_json(ledger.to_json(), os.path.join(folder.name, "copy.ledger"))
 private = DPLogisticRegression(epsilon=0.5, classes=[0, 1], ledger=copy)
@@ -80,6 +82,7 @@ careless = GridSearchCV(
     cv=KFold(5),
     error_score="raise",
 )
+warnings.simplefilter("ignore", PrivacyLeakWarning)
 try:
     careless.fit(patients, ill)
 except BudgetExceededError:
