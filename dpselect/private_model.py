@@ -17,7 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .accounting.privacy_loss import Adjacency, PrivacyLoss
-from .base.estimator import ReleaseMixin, warn_if_seeded
+from .base.estimator import ReleaseMixin
+from .base.fit_warnings import warn_if_seeded
 from .config import usual_settings, warn_caller
 from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
 from .ledger import PrivacyLedger, refuse_inner_ledger, spending

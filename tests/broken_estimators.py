@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect import DPPoissonRegressor
-from dpselect.base.estimator import warn_if_seeded
+from dpselect.base.fit_warnings import warn_if_seeded
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.linear_noise import LinearNoise, LinearProblem
 from dpselect.linear_model.losses import PoissonLoss

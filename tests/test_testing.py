@@ -25,7 +25,8 @@ from dpselect import (
     DPRidge,
 )
 from dpselect.accounting.privacy_loss import PrivacyLoss
-from dpselect.base.estimator import ReleaseMixin, warn_if_seeded
+from dpselect.base.estimator import ReleaseMixin
+from dpselect.base.fit_warnings import warn_if_seeded
 from dpselect.config import config_context
 from dpselect.exceptions import PrivacyLeakWarning
 from dpselect.ledger import current_ledger, spending, without_spending

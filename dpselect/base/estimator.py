@@ -15,12 +15,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, Regressor
 from ..accounting.events import event_of_fit
 from ..accounting.joint import jointly
 from ..accounting.privacy_loss import Adjacency, PrivacyLoss
-from ..config import is_called_by, usual_settings, warn_caller
+from ..config import usual_settings
 from ..exceptions import (
     AccuracyNotReachedError,
     CertificateError,
-    PrivacyLeakWarning,
-    SeededNoiseWarning,
 )
 from ..ledger import (
     CarriesLedgerMixin,
@@ -31,7 +29,6 @@ from ..ledger import (
 )
 from ..metrics.exact import accuracy, r_squared
 from ..noise import all_finite, as_generator, check_random_state, is_seeded, root_stream
-from ..noise.generators import is_from_search
 from ..records.persons import Persons, check_one_label_a_row
 from ..records.public_shape import PublicShape
 from ..records.records import (
@@ -55,8 +52,8 @@ from ..utils.parameters import (
 )
 from ..utils.type_aliases import Array, FloatArray, MatrixLike
 from ..utils.validation import check_epsilon, refuse_fit_params
-from .capabilities import HasSignal
 from .certificates import Certificate
+from .fit_warnings import warn_if_compared, warn_if_logged, warn_if_seeded, warn_of_little
 from .learned_numbers import Division, first_releases
 
 # methods that read the fitted state
@@ -72,8 +69,6 @@ READ_FROM_FIT = {
 }
 # methods that are exact functions of the records that they are given
 SCORES = {"score", "score_samples"}
-# signal below which models keep less than half of their gain: benchmarks/quality_forecast.py
-LEAST_SIGNAL = 5.0
 # class -> names of its parameters
 _NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -86,8 +81,8 @@ def _as_a_release(fit):
         vars(fitted).pop(KEPT, None)
         try:
             with restored_origin(self), usual_settings():
-                _warn_if_logged(self, fit_as_a_release.__code__)
-                _warn_if_compared(self, fit_as_a_release.__code__)
+                warn_if_logged(self, fit_as_a_release.__code__)
+                warn_if_compared(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
             # the release has been paid for, so its attributes are kept
@@ -699,61 +694,6 @@ class PrivateRegressor(RegressorMixin, CertifiedEstimator):
 
 class PrivateDensity(DensityMixin, CertifiedEstimator):
     """Base of private density estimators, which have no labels."""
-
-
-def _warn_if_logged(estimator, fit):
-    """Warn if MLflow autologging is active: it logs training scores, which no privacy loss covers."""
-    if _is_private(estimator) and is_called_by("mlflow.utils.autologging_utils", fit):
-        warn_caller(
-            "mlflow's autologging records scores of the training records, and a digest of them, which "
-            "the privacy loss does not cover; switch it off by mlflow.sklearn.autolog(disable=True), "
-            'and log what was released (the page "Hand over a model").',
-            PrivacyLeakWarning,
-        )
-
-
-def _warn_if_compared(estimator, fit):
-    """Warn once if scikit-learn's search or cross-validation fits the model, to show exact scores."""
-    if _is_private(estimator) and is_called_by("sklearn.model_selection", fit):
-        warn_caller(
-            f"A search or cross-validation of scikit-learn fits {type(estimator).__name__} once for "
-            "each candidate and split: k fits lose k times its epsilon together, of which each model "
-            "states its own, and the exact scores are not covered at all; use StabilityGridSearchCV, or "
-            "evaluate for the figures of one model.",
-            PrivacyLeakWarning,
-            through=("sklearn.", "joblib."),
-            once=True,
-        )
-
-
-def _is_private(estimator):
-    # other invalid values are refused by `fit`
-    epsilon = getattr(estimator, "epsilon", None)
-    return not isinstance(epsilon, float) or epsilon != math.inf
-
-
-def warn_if_seeded(estimator):
-    """Warn if the noise of a release by `estimator` can be drawn again."""
-    state = estimator.random_state
-    if is_seeded(state) and not is_from_search(state) and _is_private(estimator):
-        warn_caller(
-            f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
-            "whoever knows the seed can remove the noise, so use random_state=None for anything "
-            "that leaves your hands.",
-            SeededNoiseWarning,
-        )
-
-
-def warn_of_little(kind, calibration):
-    """Warn, by public numbers, if noise hides most of what the models of a fit could learn."""
-    if isinstance(calibration, HasSignal) and calibration.signal < LEAST_SIGNAL:
-        warn_caller(
-            f"n epsilon over the length of the noise is {calibration.signal:.2g} in this fit of "
-            f"{kind.__name__}, and below {LEAST_SIGNAL:.0f} noise hides most of what a model could "
-            "learn; give more records, a larger epsilon or fewer columns, and ask the plan of a search, "
-            "which reads no record, what to expect.",
-            UserWarning,
-        )
 
 
 def _is_released(name):

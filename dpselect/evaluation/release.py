@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting.privacy_loss import PrivacyLoss
-from ..base.estimator import warn_if_seeded
+from ..base.fit_warnings import warn_if_seeded
 from ..ledger import PrivacyLedger, spending, warn_if_uncharged
 from ..metrics.score import with_labels
 from ..noise import (

@@ -10,7 +10,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.estimator import ReleaseMixin, warn_if_seeded
+from ..base.estimator import ReleaseMixin
+from ..base.fit_warnings import warn_if_seeded
 from ..config import warn_caller, with_config
 from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger, refuse_inner_ledger, spending, without_spending

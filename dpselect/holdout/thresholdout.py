@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting.privacy_loss import Adjacency, PrivacyLoss
-from ..base.estimator import ReleaseMixin, warn_if_seeded
+from ..base.estimator import ReleaseMixin
+from ..base.fit_warnings import warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, spending
 from ..mechanisms.reusable_holdout import ReusableHoldout

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from ..accounting.privacy_loss import PrivacyLoss
-from ..base.estimator import warn_if_seeded
+from ..base.fit_warnings import warn_if_seeded
 from ..ledger import PrivacyLedger, spending, warn_if_uncharged, without_spending
 from ..model_selection.private_steps import last_step, steps_before
 from ..model_selection.row_steps import quietly

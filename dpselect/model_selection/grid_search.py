@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from ..accounting.joint import jointly
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import HasDefaultScore
-from ..base.estimator import ReleaseMixin, warn_if_seeded
+from ..base.estimator import ReleaseMixin
+from ..base.fit_warnings import warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger
 from ..metrics import get_score

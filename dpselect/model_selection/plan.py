@@ -11,7 +11,7 @@ import numpy as np
 
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import RanksRegularisation
-from ..base.estimator import LEAST_SIGNAL
+from ..base.fit_warnings import LEAST_SIGNAL
 from ..records.persons import adjacency_of
 from .plan_page import page_of, picture_of
 from .quality_forecast import QualityForecast, forecast_metrics

@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..base.capabilities import TakesGroups, require
-from ..base.estimator import warn_if_seeded
+from ..base.fit_warnings import warn_if_seeded
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import inner_parts, private_parts
 from .row_steps import fit, fit_private, transform

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ..accounting.privacy_loss import PrivacyLoss
-from ..base.estimator import warn_of_little
+from ..base.fit_warnings import warn_of_little
 from ..base.learned_numbers import Division
 from ..config import warn_caller
 from ..ledger.spending import Spending

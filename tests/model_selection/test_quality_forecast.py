@@ -17,7 +17,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.base.estimator import LEAST_SIGNAL
+from dpselect.base.fit_warnings import LEAST_SIGNAL
 from dpselect.model_selection.plan import RECORDS_PER_DIMENSION
 from dpselect.model_selection.quality_forecast import LINES, forecast, signal_for
 from dpselect.records import PublicShape

@@ -31,7 +31,7 @@ from dpselect import (
     config_context,
     evaluate,
 )
-from dpselect.base import estimator as estimators
+from dpselect.base import fit_warnings
 from dpselect.noise import InnerStream, generators, root_stream
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -137,7 +137,7 @@ def check_is_told(draw, seed):
 
 def silent_streams(patch):
     """The twin that takes each stream for one that a search has handed over."""
-    for module in (estimators, generators):
+    for module in (fit_warnings, generators):
         patch.setattr(module, "is_from_search", lambda state: isinstance(state, InnerStream))
 
 

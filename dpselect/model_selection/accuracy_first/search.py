@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 
 from ...accounting.privacy_loss import PrivacyLoss
 from ...base.capabilities import HasAccuracyForm
-from ...base.estimator import ReleaseMixin, warn_if_seeded
+from ...base.estimator import ReleaseMixin
+from ...base.fit_warnings import warn_if_seeded
 from ...exceptions import AccuracyNotReachedError, CertificateError
 from ...ledger import PrivacyLedger
 from ...metrics import AccuracyScore, AtLeastScore, Score, get_score
