@@ -29,25 +29,25 @@ FIGURES = {
 def forecast(cells, n_records, epsilon, persons=False, share=None):
     """Return estimates for a model of medium quality, as a dict: from expected counts, without data.
 
-    With the `share` of the second of two classes there is its recall, too, at a threshold above which
-    this share of the scores lies.
+    With the `share` of the second of two classes there is the recall of the rarer one, too, where so
+    many scores are flagged as there are records of it.
     """
-    if share is not None:
-        cells = cells.for_share(share)
     predictions, y = _records(cells, share)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
     estimates = {name: evaluation.metric(name) for name in FIGURES[type(cells)]}
     if share is not None:
-        flagged = float(np.quantile(predictions, 1 - share))
-        estimates["recall"] = evaluation.metric("recall", threshold=flagged)
+        threshold = float(np.quantile(predictions, 1 - share))
+        if share > 1 / 2:
+            evaluation, threshold = evaluation.with_positive(evaluation.outcomes[0]), 1 - threshold
+        estimates["recall"] = evaluation.metric("recall", threshold=threshold)
     return estimates
 
 
 def forecast_message(cells, n_records, epsilon, persons=False, share=None):
     """Return the forecast as text; the share of the second of two classes is None if unknown."""
     estimates = forecast(cells, n_records, epsilon, persons, share)
-    labels = {} if share is None else {"recall": f"recall of {cells.classes[1]}"}
+    labels = {} if share is None else {"recall": f"recall of {cells.classes[int(share <= 1 / 2)]}"}
     reaches = [
         f"{labels.get(name, name)} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
         for name, e in estimates.items()
@@ -57,6 +57,7 @@ def forecast_message(cells, n_records, epsilon, persons=False, share=None):
     if reaches and hasattr(cells, "classes") and share is None:
         known += ", and less of a rare class"
     lost = " and ".join(labels.get(name, name) for name, e in estimates.items() if e.empty)
+    known += ", and less where persons have several rows" if reaches and persons else ""
     few = f" (too few records at this epsilon for {lost})" if lost else ""
     return (
         f"{n_records} {'persons' if persons else 'records'} are set aside, on which the model is "

@@ -37,7 +37,7 @@ from .private_steps import steps_before
 from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
-from .search_checks import check_parameters
+from .search_checks import check_parameters, check_share
 from .set_aside import check_evaluation, with_forecast
 from .sklearn_forms import scoring_that_chooses
 from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
@@ -375,6 +375,7 @@ class StabilityGridSearchCV(
         n_classes: int = 2,
         example: MatrixLike | None = None,
         persons: bool = False,
+        class_share: float | None = None,
     ) -> SelectionPlan:
         """Plan what would be spent on what, and what a selection could detect.
 
@@ -393,6 +394,10 @@ class StabilityGridSearchCV(
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
         persons : bool, default=False
             Whether `fit` will be given `groups`: then n_samples counts persons.
+        class_share : float, default=None
+            Public guess of the share of the second of two classes, in sorted order: the rarer a class
+            is, the less can be learned, and known of the model. None is the model's `base_rate`, if it
+            is a number, and else 1/2.
 
         Returns
         -------
@@ -426,6 +431,7 @@ another alpha is taken only if its score is better by about 22.
                 "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
             )
         check_parameters(self)
+        check_share(class_share)
         given = planned_problem(
             self._problem(search_stream(0), persons), n_samples, n_features, n_classes, example
         )
@@ -436,9 +442,10 @@ another alpha is taken only if its score is better by about 22.
         plan = with_steps(strategy.plan(), problem.budget)
         if n_held:
             model = problem.candidates[0].model
-            plan = with_forecast(plan, model, n_classes, n_held, problem.budget.total, persons)
+            held = n_held, problem.budget.total, persons, class_share
+            plan = with_forecast(plan, model, n_classes, *held)
         return replace(
-            with_advice(plan, strategy.problem.candidates),
+            with_advice(plan, strategy.problem.candidates, class_share),
             delta=upper_bound([priced], type(self).__name__).delta,
             messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
             _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),

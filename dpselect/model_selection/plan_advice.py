@@ -17,12 +17,13 @@ from .quality_forecast import expected_quality, quality_messages
 LEAST_GAIN = 1.05
 
 
-def with_advice(plan, candidates):
-    """Return a plan of these candidates with its forecasts of quality, and its advice."""
+def with_advice(plan, candidates, share=None):
+    """Return a plan with its forecasts of quality and its advice; a class may have a public share."""
     trained = plan.training_size, plan.training_epsilon
-    expected = expected_quality(candidates[0], *trained)
+    share = known_share(candidates[0].model) if share is None else share
+    expected = expected_quality(candidates[0], *trained, share)
     advice = (
-        *quality_messages(expected, plan.training_size, known_share(candidates[0].model)),
+        *quality_messages(expected, plan.training_size, share),
         *weight_messages(candidates),
         *table_messages(candidates, *trained),
         *delta_messages(candidates, *trained),
@@ -103,7 +104,11 @@ def _message(given, delta, gains):
             f"{times} times as many records would."
         )
     if given:
-        hardly = "makes the noise less than 5 % smaller here" if max(gains) > 1 else "is of no use here"
+        hardly = (
+            "makes the noise less than 5 % smaller here"
+            if max(gains) > 1
+            else "is of no use here, as noise without one is as short"
+        )
         return f"delta={delta:.6g} {hardly}; leave it out."
     if gained:
         return (

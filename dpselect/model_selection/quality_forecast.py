@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 from sklearn.base import is_classifier
 
 from ..base.capabilities import Calibrated, HasSignal, RanksRegularisation
-from ..preprocessing.tabular import known_share
 
 # of a low, the median and a high share, (a, b): the logit of the share is a + b log(signal). Made by
 # benchmarks/quality_forecast.py
@@ -85,13 +84,13 @@ def forecast_metrics(model, n_problems):
     return ("r2",) if hasattr(model, "target_range") and isinstance(model, RanksRegularisation) else ()
 
 
-def expected_quality(candidate, n_samples, epsilon):
+def expected_quality(candidate, n_samples, epsilon, share=None):
     """Return the forecasts for a candidate; none for models without one."""
     metrics = forecast_metrics(candidate.model, candidate.n_problems)
     calibration = calibration_of(candidate, n_samples, epsilon) if metrics else None
     if not isinstance(calibration, HasSignal):
         return ()
-    signal = weighted(calibration.signal, known_share(candidate.model))
+    signal = weighted(calibration.signal, share)
     return tuple(forecast(metric, signal) for metric in metrics)
 
 
@@ -113,7 +112,7 @@ def quality_messages(expected, n_samples, share=None):
     if not expected:
         return ()
     first = expected[0]
-    equal = ", if both classes are equally frequent (write base_rate= of the model if not)"
+    equal = ", if both classes are equally frequent (write class_share= if not)"
     condition = equal if share is None and first.metric != "r2" else ""
     lines = [
         (

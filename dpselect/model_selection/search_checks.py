@@ -10,6 +10,18 @@ from .splits import check_splitter
 from .strategies import strategy_class
 
 
+def check_share(share):
+    """Refuse a public share of a class that is none."""
+    if share is not None:
+        check_number(
+            "class_share",
+            share,
+            high=1.0,
+            why="it is the share of the records that have the second of two labels",
+            instead="write a number between 0 and 1, such as 0.05, or None",
+        )
+
+
 def check_parameters(search):
     """Refuse parameters under which a search with a finite epsilon would not keep its guarantee."""
     check_what_all_searches_have(search)

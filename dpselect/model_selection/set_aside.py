@@ -67,7 +67,8 @@ def cells_before(model, n_classes):
                 f"evaluation counts records of two classes by their scores, and {name} has neither "
                 "predict_proba nor decision_function; leave evaluation out."
             )
-        return cells_of_classes(classes, scores)
+        cells = cells_of_classes(classes, scores)
+        return cells.for_share(known_share(model)) if len(classes) == 2 else cells
     if isinstance(model, DensityMixin):
         if not getattr(type(model), "has_cells", False):
             raise ValueError(
@@ -235,9 +236,12 @@ def evaluate_candidate(problem, estimator, held, epsilon):
     )
 
 
-def with_forecast(plan, model, n_classes, n_held, epsilon, persons=False):
+def with_forecast(plan, model, n_classes, n_held, epsilon, persons=False, share=None):
     """Return a plan with a forecast of how well the quality of the model will be known."""
     cells = cells_before(model, n_classes)
-    share = known_share(model) if isinstance(cells, BinaryCells) else None
+    if not isinstance(cells, BinaryCells):
+        share = None
+    elif share is None:
+        share = known_share(model)
     message = forecast_message(cells, n_held, epsilon, persons, share)
     return replace(plan, messages=(*plan.messages, message))

@@ -173,6 +173,15 @@ def test_a_plan_says_what_it_is_for_where_weights_or_shares_are_not_known():
     assert "plan for n_samples * w / 20 records" in rare and "eights" not in equal
     medians = [plan.expected_quality[0].median for plan in plans]
     assert medians[1] < medians[0]
+    guessed = StabilityGridSearchCV(LOGISTIC, {}, epsilon=1.0, evaluation=0.25)
+    for share in (0.05, 0.95):
+        plan = guessed.plan(4000, 3, class_share=share)
+        text = "\n".join((*plan.messages, *plan.advice))
+        assert f"recall of {int(share == 0.05)}" in text and "equally frequent" not in text
+        assert plan.expected_quality[0].median == medians[1]
+    for share in (0, 1, "half", -0.1):
+        with pytest.raises((TypeError, ValueError), match="class_share"):
+            guessed.plan(4000, 3, class_share=share)
 
 
 def test_a_plan_invents_a_row_by_the_schema():
