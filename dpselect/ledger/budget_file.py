@@ -19,7 +19,7 @@ from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .access import UNFINISHED, check_is_file, making, no_ledger, reading, writing
 from .amounts import exact, exact_sum, fits, left_of, times
 from .open_blocks import block
-from .parts import WHOLE, of_part, together
+from .record_parts import WHOLE, of_part, together
 
 # application id that marks an SQLite file as a ledger
 APPLICATION_ID, VERSION, VERSION_WITH_PARTS = 0x44505345, 5, 6

@@ -10,7 +10,7 @@ from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .amounts import exact, fits
 from .budget_file import COLUMNS, counted_loss
 from .entry import TIMES, LedgerEntry
-from .parts import WHOLE, check_parts, together
+from .record_parts import WHOLE, check_parts, together
 
 
 def write_json(budget, adjacency, law, rows, parts=()):

@@ -25,7 +25,7 @@ from .budget_file import new_file, snapshot, transaction
 from .entry import LedgerEntry, unlabelled_losses
 from .export import read_json, write_json
 from .open_blocks import Exit, entered
-from .parts import WHOLE, check_parts
+from .record_parts import WHOLE, check_parts
 from .reservation import Reservation
 from .spending import Opening
 

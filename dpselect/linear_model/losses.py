@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, lambertw, xlogy
 
 from ..metrics import MarginScore, PoissonDevianceScore, Score
-from ..metrics.regression import ClippedErrorScore
+from ..metrics.regression_scores import ClippedErrorScore
 
 # computed suprema are rounded up by this, because norms and noise rely on them
 UP = 1 + 2**-50

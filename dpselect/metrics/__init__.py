@@ -11,7 +11,7 @@ from .explained import R2Score, RootMeanSquaredErrorScore
 from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScore, margins
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
-from .regression import (
+from .regression_scores import (
     ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
     MeanPoissonDevianceScore,

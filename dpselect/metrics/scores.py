@@ -15,7 +15,7 @@ from .explained import R2Score, RootMeanSquaredErrorScore, checked_range
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
-from .regression import (
+from .regression_scores import (
     ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
     MeanPoissonDevianceScore,

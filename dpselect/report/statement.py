@@ -22,9 +22,9 @@ from ..preprocessing.schema import NumberColumn
 from ..private_model import PrivateModel
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator
-from .budget import ledger_loss, ledger_sections
 from .document import PrivacyReport, Section, Table
 from .guidelines import guideline_sections
+from .ledger_report import ledger_loss, ledger_sections
 from .theorems import proof_of
 
 PRIORS = (0.01, 0.1, 0.5)

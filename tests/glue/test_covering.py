@@ -15,7 +15,8 @@ def pairs_in(cases):
 
 
 def check_pairs(few, cases):
-    assert pairs_in(few) == pairs_in(cases)
+    # not compared by ==: pytest would write the difference of two long sets, for minutes where CI is set
+    assert not pairs_in(few) ^ pairs_in(cases)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpselect import Ladder, SeededNoiseWarning, Thresholdout, ThresholdoutFeatureSelector
 from dpselect.metrics import RampScore
-from dpselect.metrics.regression import ClippedSquaredErrorScore
+from dpselect.metrics.regression_scores import ClippedSquaredErrorScore
 from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
 from dpselect.records.held_records import HeldRecords

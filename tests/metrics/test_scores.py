@@ -18,7 +18,7 @@ from dpselect.metrics import (
     get_score,
     margins,
 )
-from dpselect.metrics.regression import TargetScore
+from dpselect.metrics.regression_scores import TargetScore
 from dpselect.metrics.scores import SCORES
 
 ALL = [score for score in SCORES.values() if isinstance(score, MarginScore)]

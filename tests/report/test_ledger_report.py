@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dpselect import DPLogisticRegression, PrivacyLedger, PrivacyLoss, privacy_report
-from dpselect.report import budget
+from dpselect.report import ledger_report
 from dpselect.report.document import Table
 
 DAY = datetime.date(2030, 1, 31)
@@ -62,7 +62,7 @@ def check_report(ledger):
     (left,) = tables(report, "What is left")
     assert left.rows[2] == ("Left", *(f"{amount:.6g}" for amount in ledger.remaining()))
     (together,) = tables(report, "What all releases cost together")
-    deltas = sorted({*budget.DELTAS, *filter(None, [ledger.budget[1]])})
+    deltas = sorted({*ledger_report.DELTAS, *filter(None, [ledger.budget[1]])})
     for (at, told), delta in zip(together.rows, deltas, strict=True):
         assert float(at) == delta
         if delta < spent[1]:
@@ -85,7 +85,7 @@ def test_it_says_what_the_ledger_says(ledger):
 
 def test_a_report_that_leaves_an_entry_out_is_caught(ledger, monkeypatch):
     fill(ledger)
-    original = budget.ledger_loss
+    original = ledger_report.ledger_loss
     monkeypatch.setattr(
         "dpselect.report.statement.ledger_loss", lambda ledger: replace(original(ledger), epsilon=0.5)
     )
