@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from ..base.capabilities import HasNoiseLength
 from ..preprocessing.table_advice import table_advice
-from ..preprocessing.table_terms import TableTerms
+from ..preprocessing.table_terms import TableTerms, total_lengths
 from ..preprocessing.tabular import TabularPipeline, known_share
 from .candidates import parameters
 from .private_steps import last_step
@@ -87,7 +87,8 @@ def noise_length(candidate, n_samples, epsilon, delta):
         estimator.bound(n_samples, epsilon)
         encoder = estimator.steps[-2][1]
         terms = TableTerms.of(encoder, encoder.public_schema()).terms
-        shape, unit = replace(shape, n_features=terms[-1].outputs.stop), encoder.typical_norm()
+        shape = replace(shape, n_features=terms[-1].outputs.stop)
+        unit = total_lengths(terms).typical_l2_squared ** 0.5
     try:
         return model.noise_length(shape, epsilon) / unit
     except ValueError:  # a mechanism that takes no delta

@@ -256,6 +256,12 @@ for each column two numbers (low, high), a list of all its categories, or a dict
         """Check all entries, and replace them by columns."""
         object.__setattr__(self, "columns", _checked(self.columns))
 
+    def __deepcopy__(self, memo: Any) -> Self:
+        # columns are frozen, and plans clone encoders some hundred times
+        duplicate = object.__new__(type(self))
+        object.__setattr__(duplicate, "columns", dict(self.columns))
+        return duplicate
+
     @classmethod
     def from_json(cls, path: PathLike) -> Self:
         """Read a schema from a file.

@@ -1,5 +1,6 @@
 """The encoder of tables: what it gives, and that it learns nothing from any record."""
 
+import copy
 import json
 import pickle
 from itertools import combinations, product
@@ -749,3 +750,9 @@ def test_dictionaries_of_arrow_are_read_as_their_values():
     coded = pa.table({name: plain[name].dictionary_encode() for name in schema})
     encoder = TableEncoder({"job": {"categories": ["x", "y"], "missing": True}, "code": [1, 2]})
     assert np.array_equal(encoder.fit_transform(coded), encoder.fit_transform(plain))
+
+
+def test_copies_of_a_schema_are_equal_and_apart():
+    schema = PublicSchema({"age": (0, 120), "job": ["farmer", "clerk"]})
+    for other in (copy.deepcopy(schema), clone(TableEncoder(schema)).schema):
+        assert other == schema and other is not schema and other.columns is not schema.columns
