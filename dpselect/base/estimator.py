@@ -1,7 +1,6 @@
 """The one `fit` of private estimators: the author of an estimator writes only its mathematics."""
 
 import math
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from ..records.training import remember, share_records, warns_of_training_record
 from ..rows import block_map
 from ..utils.parameters import (
     KEPT,
+    QuickParamsMixin,
     counterpart,
     keep_params,
     naming_counterparts,
@@ -69,8 +69,6 @@ READ_FROM_FIT = {
 }
 # methods that are exact functions of the records that they are given
 SCORES = {"score", "score_samples"}
-# class -> names of its parameters
-_NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def _as_a_release(fit):
@@ -97,7 +95,7 @@ def _as_a_release(fit):
     return fit_as_a_release
 
 
-class ReleaseMixin(CarriesLedgerMixin):
+class ReleaseMixin(CarriesLedgerMixin, QuickParamsMixin):
     """Mixin for all objects whose `fit` releases something; comes before BaseEstimator.
 
     A `fit` that fails leaves them as they were, wherever it is written. The parameters of the fit are
@@ -112,26 +110,6 @@ class ReleaseMixin(CarriesLedgerMixin):
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
             cls.fit = _as_a_release(vars(cls)["fit"])  # type: ignore[attr-defined]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether those of parameters that are estimators are returned, too.
-
-        Returns
-        -------
-        dict
-        """
-        # cached: reading signatures would dominate the time of a search over many candidates
-        names = _NAMES.get(type(self))
-        if names is None:
-            names = _NAMES[type(self)] = tuple(super().get_params(deep=False))  # type: ignore[misc]
-        params = {name: getattr(self, name) for name in names}
-        nested = deep and any(hasattr(value, "get_params") for value in params.values())
-        return super().get_params() if nested else params  # type: ignore[misc]
 
     def __copy__(self):
         duplicate = super().__copy__()

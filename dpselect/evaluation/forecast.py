@@ -32,12 +32,14 @@ def forecast(cells, n_records, epsilon, persons=False, share=None):
     With the `share` of the second of two classes there is the recall of the rarer one, too, where so
     many scores are flagged as there are records of it.
     """
-    predictions, y = _records(cells, share)
-    counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
+    if isinstance(cells, BinaryCells):
+        counts, threshold = _of_two_classes(cells.edges, share)
+    else:
+        counts = count(cells, 1, *_records(cells))
+    counts = counts * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
     estimates = {name: evaluation.metric(name) for name in FIGURES[type(cells)]}
     if share is not None:
-        threshold = float(np.quantile(predictions, 1 - share))
         if share > 1 / 2:
             evaluation, threshold = evaluation.with_positive(evaluation.outcomes[0]), 1 - threshold
         estimates["recall"] = evaluation.metric("recall", threshold=threshold)
@@ -86,17 +88,25 @@ def _records(cells, share=None):
     return low + (high - low) * predicted, low + (high - low) * target
 
 
+@lru_cache(maxsize=64)
+def _of_two_classes(edges, share):
+    """Return the counts of the made-up records, and the score that a share of them exceeds.
+
+    Cached: the page of a plan asks for few shares, and many times.
+    """
+    cells = BinaryCells(np.arange(2), True, edges)
+    predictions, y = _records(cells, share)
+    threshold = None if share is None else float(np.quantile(predictions, 1 - share))
+    return count(cells, 1, predictions, y), threshold
+
+
 def _logits():
     """Return the logits of the made-up scores of two classes, for equally frequent ones."""
     return SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN)
 
 
-@lru_cache(maxsize=64)
 def _offset(share):
-    """Return what is added to the logits so that probabilities have this mean; 0 for None.
-
-    Cached: the page of a plan asks for few shares, and many times.
-    """
+    """Return what is added to the logits so that probabilities have this mean; 0 for None."""
     if share is None:
         return 0.0
     logits = _logits()

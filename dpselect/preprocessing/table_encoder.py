@@ -25,7 +25,7 @@ from ..rows import (
     row_blocks,
 )
 from ..utils.atomic import all_or_nothing
-from ..utils.parameters import keep_params
+from ..utils.parameters import QuickParamsMixin, keep_params
 from ..utils.type_aliases import Array, MatrixLike
 from ..utils.validation import check_choice, unquoted
 from .column_places import column_places
@@ -43,7 +43,7 @@ EVERY = ("every column",)
 SPARSER = 8
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
     """Encode a table as rows for a linear model, by public knowledge about its columns.
 
     It learns nothing from the records, and encodes each by itself. A number is clipped to its bounds,
