@@ -15,10 +15,7 @@ from ..accounting.events import event_of_fit
 from ..accounting.joint import jointly
 from ..accounting.privacy_loss import Adjacency, PrivacyLoss
 from ..config import usual_settings
-from ..exceptions import (
-    AccuracyNotReachedError,
-    CertificateError,
-)
+from ..exceptions import AccuracyNotReachedError, CertificateError
 from ..ledger import (
     CarriesLedgerMixin,
     is_included,

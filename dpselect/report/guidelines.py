@@ -1,4 +1,4 @@
-"""What NIST SP 800-226 asks of a statement beside its epsilon: trust, bounds, bias, security.
+"""Sections of a statement that NIST SP 800-226 asks for: trust, bounds, bias, security.
 
 Near, Darais, Lefkovitz and Howarth, *Guidelines for Evaluating Differential Privacy Guarantees*, NIST
 Special Publication 800-226, 2025. Its words are the titles of the sections.
