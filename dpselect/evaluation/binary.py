@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 BINS_A_POINT = 4
 # quantile for two intervals that hold jointly with 95 %
 Z_OF_TWO = 2.2414027276049464
-# bin, label and representative score of each cell
+# bin and label of each cell
 BIN, LABEL = np.divmod(np.arange(2 * N_BINS), 2)
-SCORE = PROBABILITIES[BIN]
 EVERYTHING = np.ones(2 * N_BINS)
 
 

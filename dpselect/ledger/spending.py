@@ -11,6 +11,7 @@ from ..accounting.privacy_loss import PrivacyLoss
 from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..utils.processes import lock_that_forks_wait_for, this_process
 from .open_blocks import block
+from .record_parts import WHOLE
 
 # ledgers that this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
@@ -188,7 +189,7 @@ def current_ledger(owner=None):
         return None
     found = _opened_elsewhere(*paths)
     # a pickle names the file, and not the part that was open when it was made
-    unknown = found is not None and found.part_name != "" and bool(origin.ledgers)
+    unknown = found is not None and found.part_name != WHOLE and bool(origin.ledgers)
     return _ledger_at(*paths) if found is None or unknown else found
 
 

@@ -104,7 +104,7 @@ def _notes(entries):
 
 def _left(ledger):
     amounts = (("Budget", ledger.budget), ("Spent", ledger.spent()), ("Left", ledger.remaining()))
-    parts = ledger.parts if ledger.part_name == "" else ()
+    parts = () if ledger.part_name else ledger.parts
     amounts += tuple((f"Left for {name!r}", ledger.part(name).remaining()) for name in parts)
     rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
     return (Table(("", "epsilon", "delta"), rows), *filter(None, [how_losses_add_up(ledger)[0]]))

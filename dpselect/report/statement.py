@@ -1,39 +1,30 @@
 """The contents of a privacy report, computed from a release: sections of sentences and tables."""
 
 import datetime
-import inspect
 import math
 import os
 import platform
-from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any
 
-import numpy as np
-
-from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss
-from ..evaluation import CalibratedModel, Estimate, Evaluation
-from ..evaluation.at_rate import NAMES as AT_A_RATE
+from ..accounting.privacy_loss import Adjacency, PrivacyLoss
+from ..evaluation import CalibratedModel, Evaluation
 from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
-from ..preprocessing.estimator_loss import MEMBERS, privacy_of
-from ..preprocessing.pipeline_check import fitted_parts
-from ..preprocessing.schema import NumberColumn
-from ..private_model import PrivateModel
+from ..preprocessing.estimator_loss import privacy_of
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Estimator
+from .assumptions import not_covered, public_assumptions
 from .document import PrivacyReport, Section, Table
 from .guidelines import guideline_sections
 from .ledger_report import ledger_loss, ledger_sections
+from .meaning import meaning
+from .quality import coefficients, quality_of
+from .released_parts import as_text, fitted_parts_of, given_parts, params_of, words_of_loss
 from .theorems import proof_of
 
-PRIORS = (0.01, 0.1, 0.5)
 LIBRARIES = ("dpselect", "numpy", "scipy", "scikit-learn", "randomgen", "joblib")
-# parameters that are reported elsewhere, or do not affect the release
-UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
 # attributes that are independent of the records: a solver's limit, and a flag of scikit-learn
 NOT_RELEASED = ("n_iter_", "multimetric_")
-MAX_CHARACTERS = 200
 # strategies that choose by public numbers alone
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
@@ -54,32 +45,6 @@ HOW = {
     "parallel": " (no {} is in two of them)",
     "joint": " (on the same records)",
 }
-# metric -> description
-FIGURES = {
-    "accuracy": "share of predictions that are right",
-    "balanced_accuracy": "the same share of each label, and the mean of these",
-    "precision": "share of positive predictions that are right",
-    "recall": "share of positive records that are predicted as such",
-    "specificity": "share of negative records that are predicted as such",
-    "f1": "harmonic mean of precision and recall",
-    "lift": "precision, in multiples of positive_rate",
-    "positive_rate": "share of positive records",
-    "selection_rate": "share of scores above the threshold",
-    "roc_auc": "how often a positive record has a higher score than a negative one",
-    "brier": "mean squared error of the probability",
-    "log_loss": "mean of minus the logarithm of the label's probability",
-    "calibration_error": "mean distance of predicted and observed rates",
-    "r2": "share of the variance of the targets that is predicted",
-    "rmse": "root of the mean squared error",
-    "mae": "mean size of the error",
-    "bias": "mean of the target less the prediction",
-    "selective_accuracy": "share of right predictions among those above the threshold",
-    "confidence_auc": "how often a right prediction is more probable than a wrong one",
-    "confidence_brier": "mean squared error of the prediction's probability",
-    "integrated_squared_error": "the larger, the closer the density is to that of the records",
-    "log_gain": "mean logarithm of the density, less that of a uniform one",
-    "zero_density": "share of records where the density is 0",
-}
 # descriptions of parameters that a search may have chosen
 CHOICES = {
     "expansion": 'into how many curves a number is turned; "linear" is a straight line',
@@ -89,21 +54,6 @@ CHOICES = {
     "bin_width": "the width of a cell",
     "data_norm": "the length to which longer rows are scaled down",
 }
-NOT_COVERED = (
-    (
-        "How the public assumptions were found. A bound, a category, a grid or a norm that was looked "
-        "up in these records is a further release, which nothing here counts."
-    ),
-    "Other releases from the same records. Their losses add up, whoever makes them.",
-    (
-        "What is told of the records beside this release: scores of them, plots, counts, logs, and how "
-        "long the computation took."
-    ),
-    (
-        "What can be learned of people in general. A model may say something true of a person "
-        "whose record was never there."
-    ),
-)
 
 
 def privacy_report(
@@ -210,16 +160,16 @@ def privacy_report(
     sections = [
         Section("What was released", _released(name, model, trained, loss, about)),
         Section("Who is protected", _protected(loss, _n_records(trained, loss))),
-        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(planned, loss)),
-        Section("What is taken to be public", _public(model)),
-        Section("What is not covered", _not_covered(model, trained, loss, seeded)),
+        Section(f"What epsilon = {loss.epsilon:.6g} means", meaning(planned, loss)),
+        Section("What is taken to be public", public_assumptions(model)),
+        Section("What is not covered", not_covered(model, trained, loss, seeded)),
     ]
     if isinstance(evaluation, Evaluation):
-        sections.append(Section("How good it is", _quality(model, evaluation, loss, apart)))
+        sections.append(Section("How good it is", quality_of(model, evaluation, loss, apart)))
     if isinstance(model, CoefficientIntervals):
-        sections.append(Section("How well the coefficients are known", _coefficients(model)))
-    given = [(where, _params(part)) for where, part in _given_parts(model)]
-    fitted = [(where, vars(part)) for where, part in _fitted_parts(model)]
+        sections.append(Section("How well the coefficients are known", coefficients(model)))
+    given = [(where, params_of(part)) for where, part in given_parts(model)]
+    fitted = [(where, vars(part)) for where, part in fitted_parts_of(model)]
     measured = evaluation if isinstance(evaluation, Evaluation) else None
     sections += [
         *guideline_sections(loss, given, fitted, measured),
@@ -268,12 +218,12 @@ def _released(name, model, trained, loss, about):
         proof = "" if part.parts or part.epsilon == math.inf else proof_of(part, strategy)
         where = "documentation of its class" if proof is None else str(proof)
         where = JOINT_PROOF if part.composition == "joint" else where
-        text += HOW[part.composition].format(_unit(loss)) if part.parts else ""
+        text += HOW[part.composition].format(loss.adjacency.unit) if part.parts else ""
         rows.append(("\N{EN DASH} " * depth + text, *_amounts(part, loss), where))
     amounts = ("epsilon", "delta")[: 1 + (loss.delta > 0)]
     blocks = [] if about is None else [f"The records: {about}."]
     blocks += [
-        f"{name} was released with {_in_words(loss)}.",
+        f"{name} was released with {words_of_loss(loss)}.",
         Table(("Release", *amounts, "Why it is private"), tuple(rows)),
     ]
     if loss.epsilon < math.inf:
@@ -283,7 +233,7 @@ def _released(name, model, trained, loss, about):
     blocks += _choice(trained, strategy)
     values = [
         (where, ", ".join(names))
-        for where, part in _fitted_parts(model)
+        for where, part in fitted_parts_of(model)
         if (
             names := sorted(
                 name
@@ -297,7 +247,7 @@ def _released(name, model, trained, loss, about):
             "All that was released, and public numbers beside it, is in these attributes:",
             Table(("Part", "Attributes"), tuple(values)),
         ]
-    parts = [part for _, part in _fitted_parts(model)]
+    parts = [part for _, part in fitted_parts_of(model)]
     if any(hasattr(part, "coef_") and hasattr(part, "data_norm") for part in parts):
         blocks.append(
             "In predictions, too, rows are brought within the norm of the training before coefficients "
@@ -320,17 +270,10 @@ def _choice(model, strategy):
     if chosen and (candidates is None or len(candidates) > 1):
         names = [name.rpartition("__")[2] for name in chosen]
         meant = [f"{name}: {CHOICES[name]}" for name in names if name in CHOICES]
-        said.append(f"Chosen was {_said(chosen)}." + (f" ({'; '.join(meant)}.)" if meant else ""))
+        said.append(f"Chosen was {as_text(chosen)}." + (f" ({'; '.join(meant)}.)" if meant else ""))
     if strategy in FREE and len(candidates) > 1:
         said.append(f"The choice follows from public numbers and chance alone: {FREE_PROOF}.")
     return said
-
-
-def _in_words(loss):
-    if loss.epsilon == math.inf:
-        return "no differential privacy: epsilon is infinite"
-    kind = "an ex-post privacy loss of" if loss.kind == KINDS[1] else "differential privacy,"
-    return f"{kind} epsilon = {loss.epsilon:.6g} and delta = {loss.delta:.6g}"
 
 
 def _protected(loss, n):
@@ -339,9 +282,9 @@ def _protected(loss, n):
     blocks = [
         NEIGHBOURS.get(loss.adjacency, "What is protected is said by the adjacency.")
         + f" (Adjacency: {loss.adjacency}.)",
-        f"The number of {_unit(loss)}s is public{'' if n is None else f': there are {n:,}'}.",
+        f"The number of {loss.adjacency.unit}s is public{'' if n is None else f': there are {n:,}'}.",
     ]
-    if _unit(loss) == "person":
+    if loss.adjacency.unit == "person":
         blocks.append(
             "Their ids are not released, but who is in the table is not protected: ids are taken as "
             "given. The number of rows is protected."
@@ -352,291 +295,6 @@ def _protected(loss, n):
             + (", and a larger delta." if loss.delta else ".")
         )
     return tuple(blocks)
-
-
-def _meaning(model, loss):
-    if loss.epsilon == math.inf:
-        return ("Nothing is promised: what was released is to be handled like the records themselves.",)
-    factor, bound, one = _factor(loss.epsilon), loss, _unit(loss)
-    if loss.kind == KINDS[1]:
-        bound = getattr(getattr(model, "plan_", None), "at_most", None)
-        blocks = [
-            (
-                "This epsilon was not fixed in advance: it bounds the loss of the outcome that came "
-                f"out. Replacing one {one} changes its probability by a factor of at most {factor}."
-            )
-        ]
-        if loss.delta:
-            blocks.append(f"With a probability of at most delta = {loss.delta:.6g} the loss is larger.")
-        if bound is not None:
-            blocks.append(
-                "Whatever had come out, the search as a whole is differentially private with epsilon = "
-                f"{bound.epsilon:.6g} and delta = {bound.delta:.6g}. This number was known before the "
-                "records were read, and is the one to quote where differential privacy is asked for; "
-                "the one above is about this outcome alone."
-            )
-    else:
-        besides = f", and by delta = {loss.delta:.6g} besides" if loss.delta else ""
-        blocks = [
-            (
-                f"What can come out is about as likely, whatever one {one} says: replacing the {one} "
-                f"changes the probability of an event by a factor of at most {factor}{besides}."
-            )
-        ]
-        if loss.delta:
-            blocks.append(
-                f"Nobody can learn more than from a release that shows the {one} openly with a "
-                f"probability of {loss.delta:.6g}, one in {1 / loss.delta:,.0f}, and otherwise has "
-                "delta = 0, for which:"
-            )
-    blocks += [
-        (
-            f"Someone knows all other {one}s, and holds a statement about this one for true with some "
-            "probability. How probable can the release make it?"
-        ),
-        Table(
-            ("Before", "After, at most"),
-            tuple((f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS),
-        ),
-    ]
-    if bound is not None:
-        blocks.append(
-            f"A game: someone knows all other {one}s, and that a fair coin chose this one among two. "
-            f"They tell which one in at most {_percent(success(bound.epsilon, bound.delta))} of all "
-            "cases, and in 50 % by guessing."
-        )
-    blocks.append("This holds whatever else they know, and whatever is computed from the release later.")
-    if loss.seeded:
-        blocks.append(
-            "It does not hold for those who know the seed: they can remove the noise, and nothing is "
-            "promised against them."
-        )
-    return tuple(blocks)
-
-
-def _unit(loss):
-    return loss.adjacency.unit
-
-
-def posterior(prior, epsilon):
-    """Return the largest posterior probability of an event, after the release, for a prior one."""
-    return prior / (prior + (1 - prior) * math.exp(-epsilon))
-
-
-def success(epsilon, delta):
-    """Return the largest probability of distinguishing two equally likely records."""
-    return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
-
-
-def _percent(fraction):
-    """Return a fraction in percent, rounded up, with enough digits below 100 %."""
-    remaining = max(100 * (1 - fraction), 1e-9)
-    digits = max(1, 1 - math.floor(math.log10(remaining)))
-    return f"{math.ceil(round(100 * fraction * 10**digits, 9)) / 10**digits:.{digits}f} %"
-
-
-def _factor(epsilon):
-    return f"{math.exp(epsilon):,.4g}" if epsilon < 700 else f"exp({epsilon:.6g})"
-
-
-def _public(model):
-    rows = [
-        (where, name, _said(value))
-        for where, part in _given_parts(model)
-        for name, value in _params(part).items()
-        if name not in (*UNSAID, "schema")
-        and not _estimators(value)
-        and not _computed(part, name)
-        and (not _is_default(part, name, value) or (part is model and name == "epsilon"))
-    ]
-    blocks = [
-        (
-            "Who signs this states that the following was known or decided without looking at the "
-            "records, or follows from private releases of them, whose losses count as well. All other "
-            "parameters have the defaults of the versions below."
-        )
-    ]
-    computed = [(where, part) for where, part in _given_parts(model) if _computed(part, "threshold")]
-    rows += [(where, *map(_said, part.threshold_target)) for where, part in computed]
-    if rows:
-        blocks.append(Table(("Part", "Parameter", "Value"), tuple(rows)))
-    blocks += [
-        f"The threshold of {where}, {_said(part.threshold)}, was computed from the released evaluation."
-        for where, part in computed
-    ]
-    for _, part in _fitted_parts(model):
-        if hasattr(part, "schema_"):
-            blocks += ["The schema, what columns of the table can hold:", _schema(part.schema_)]
-    return tuple(blocks)
-
-
-def _computed(part, name):
-    """Return whether a parameter is a released object, or was computed from it by this library."""
-    if not isinstance(part, CalibratedModel):
-        return False
-    return name == "evaluation" or (name == "threshold" and part.threshold_target is not None)
-
-
-def _is_default(part, name, value):
-    parameter = inspect.signature(type(part).__init__).parameters.get(name)
-    return parameter is not None and _said(parameter.default) == _said(value)
-
-
-def _schema(schema):
-    rows = []
-    for name, column in schema.columns.items():
-        if isinstance(column, NumberColumn):
-            holds = f"{column.low:g} to {column.high:g} {column.unit or ''}".strip()
-        else:
-            holds = _said(list(column.categories))
-        more = {
-            key: value
-            for key, value in column.entry().items()
-            if key not in ("bounds", "categories", "unit")
-        }
-        said = "; ".join(f"{key}: {_said(value)}" for key, value in more.items())
-        rows.append((str(name), f"{holds}; {said}" if said else holds))
-    return Table(("Column", "Holds"), tuple(rows))
-
-
-def _not_covered(model, trained, loss, seeded):
-    known = getattr(model, "of_training_records", False)
-    given, seed = _params(trained), "Whoever knows the seed (random_state) that the noise came from."
-    items = [
-        # a search sets learned classes in its models, so look at the given parts
-        (
-            any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
-            "The labels: they were learned from the records, as classes=None asks.",
-        ),
-        (
-            given.get("trusted_steps"),
-            f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared.",
-        ),
-        (
-            getattr(model, "other_records", False),
-            "That the evaluation is of other records than those of the training: it was declared.",
-        ),
-        (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
-        (
-            loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
-            "The training records; and that what is asked of the holdout treats each record by itself.",
-        ),
-        (
-            isinstance(model, CoefficientIntervals) and not known,
-            "The model that the intervals are about, and its training records.",
-        ),
-        (
-            isinstance(model, CoefficientIntervals),
-            (
-                "That the model describes the records: a penalty, "
-                "rows that were brought within a norm, and what it leaves out move coefficients, and no "
-                "interval tells how far."
-            ),
-        ),
-        (
-            isinstance(model, Evaluation) and not known,
-            "The model that was evaluated, and its training records.",
-        ),
-        (
-            known,
-            (
-                "The model that this is about, which was trained on the same records: its loss and this "
-                "one add up."
-            ),
-        ),
-        (
-            any(_params(part).get("max_sample_weight") is not None for _, part in _given_parts(model))
-            or getattr(model, "max_weight", None) is not None,
-            (
-                "Weights that follow from other records, too, as by raking or by shares that were "
-                "counted in them: each has to follow from its own record and from public numbers."
-            ),
-        ),
-        (seeded, seed),
-        (
-            accounts := _accounts(model),
-            (
-                "That models of other libraries keep to what these libraries state of them, which "
-                f"nothing here proves or tests: {'; '.join(accounts)}."
-            ),
-        ),
-    ]
-    return (NOT_COVERED + tuple(item for holds, item in items if holds),)
-
-
-def _accounts(model):
-    """Return the accounts by which the released or compared models are private."""
-    candidates = getattr(getattr(model, "plan_", None), "params", ())
-    values = [value for params in candidates for value in params.values()]
-    given = [part for each in (model, *values) for _, part in _given_parts(each)]
-    return sorted({part.account for part in given if isinstance(part, PrivateModel)})
-
-
-def _quality(model, evaluation, loss, apart):
-    own, blocks, at, at_rate = evaluation.privacy_, [], {}, {}
-    most = evaluation.max_weight
-    weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
-    if isinstance(model, CalibratedModel) and not apart:
-        at = {} if model.threshold is None else {"threshold": model.threshold}
-        if model.positive_label is not None:
-            evaluation = evaluation.with_positive(model.positive_label)
-        where = f", at the threshold {_said(model.threshold)}" if at else ""
-        target, rate = model.threshold_target or (None, None)
-        if target == "rate":
-            at_rate = dict.fromkeys(AT_A_RATE, {"rate": rate})
-            where += (
-                f": {', '.join(AT_A_RATE)} where {rate:.0%} of the records with the highest scores are "
-                "positive predictions, and all other figures at the nearest threshold that is counted"
-            )
-        blocks.append(
-            f"Figures are of the scores of {type(model.estimator).__name__}, before calibration{where}."
-        )
-    rows = tuple(
-        (name, str(evaluation.metric(name, **at_rate.get(name, at))), FIGURES[name])
-        for name in evaluation.metrics
-    )
-    positive = f" Positive is {evaluation.classes[1]}." if "recall" in evaluation.metrics else ""
-    blocks += [
-        (
-            f"Measured on {evaluation.n_records:,} {_unit(own)}s{weighted}. What was released are "
-            f"{evaluation.counts_.size} noisy counts, from which all figures are computed. Intervals of "
-            f"95 % cover sampling and noise.{positive}"
-        ),
-        Table(("Figure", "Value [95 %]", "What it is"), rows),
-    ]
-    if evaluation.of_training_records:
-        blocks.append(
-            "Its records are those that the model was trained on: the figures are too good, and the "
-            "losses of model and evaluation add up."
-        )
-    if apart and own.adjacency != loss.adjacency:
-        blocks.append(
-            f"The evaluation is a release of its own, with {_in_words(own)}, and about another "
-            f"adjacency: {own.adjacency}. Its loss and that of the model do not add up."
-        )
-    elif apart and not evaluation.of_training_records:
-        largest, total = max(loss.epsilon, own.epsilon), loss.epsilon + own.epsilon
-        blocks.append(
-            f"The evaluation is a release of its own, with {_in_words(own)}. If its records took no "
-            "part in training, and which ones was decided without looking at them, both together have "
-            f"epsilon = {largest:.6g}. Otherwise they have {total:.6g}, and the figures are too good."
-        )
-    return tuple(blocks)
-
-
-def _coefficients(intervals):
-    low, high = intervals.confidence_interval()
-    rows = tuple(
-        (str(name), str(Estimate(math.nan if intervals.empty else c, start, end)), f"{fraction:.0%}")
-        for name, c, start, end, fraction in zip(
-            intervals.names, intervals.coef, low, high, intervals.noise_share
-        )
-    )
-    return (
-        "Intervals of 95 % cover sampling and noise.",
-        Table(("Column", "Coefficient [95 %]", "Variance due to noise"), rows),
-        *([intervals.hint] if intervals.lost else []),
-    )
 
 
 def _budget(ledger, loss):
@@ -690,69 +348,13 @@ def _making(loss, seeded):
     )
 
 
-def _parts(members, model, where=""):
-    """Yield (name, part) of an object and all of its parts."""
-    name = type(model).__name__
-    yield f"{where}: {name}" if where else name, model
-    for label, part in members(model):
-        if part is not None and not isinstance(part, str):
-            yield from _parts(members, as_fitted(part), f"{where}.{label}" if where else label)
-
-
-def _fitted_parts(model):
-    def members(model):
-        if hasattr(model, "best_estimator_"):
-            return [("best_estimator_", model.best_estimator_)]
-        if isinstance(model, CalibratedModel):
-            return [("estimator", model.estimator), ("evaluation", model.evaluation)]
-        if type(model) in MEMBERS:
-            return [(f"estimators_[{i}]", part) for i, part in enumerate(MEMBERS[type(model)](model))]
-        return fitted_parts(model)
-
-    return _parts(members, model)
-
-
-def _given_parts(model):
-    def members(model):
-        return [found for name, value in _params(model).items() for found in _estimators(value, name)]
-
-    return _parts(members, model)
-
-
-def _estimators(value, name=""):
-    """Return the named estimators in a parameter."""
-    if isinstance(value, (list, tuple)):
-        named = [entry for entry in value if isinstance(entry, tuple) and len(entry) > 1]
-        return [found for entry in named for found in _estimators(entry[1], str(entry[0]))]
-    return [(name, value)] if hasattr(value, "get_params") and not isinstance(value, type) else []
-
-
-def _params(part):
-    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
-
-
 def _n_records(model, loss):
     """Return the number of records, or of persons, if the release has it, or None."""
     plan = getattr(model, "plan_", None)
     holders = ((model, "n_records"), (plan, "n_samples"), (model, "n_samples_"))
-    if _unit(loss) == "person":
+    if loss.adjacency.unit == "person":
         holders = holders[:2]
     n = next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
     # a plan does not include the records that a search held out
     own = getattr(model, "evaluation_", None)
     return n if n is None or own is None else n + own.n_records
-
-
-def _said(value: Any) -> str:
-    """Return a parameter as text, cut where it is long; never the address of an object."""
-    if isinstance(value, Mapping):
-        text = "; ".join(f"{key}: {_said(entry)}" for key, entry in value.items())
-    elif isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        text = ", ".join(map(_said, value))
-    elif isinstance(value, (float, np.floating)):
-        text = f"{value:.6g}"
-    elif callable(value) and hasattr(value, "__qualname__"):
-        text = value.__qualname__
-    else:
-        text = str(value)
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}\N{HORIZONTAL ELLIPSIS}"

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from dpselect.evaluation.binary import BIN, LABEL, METRICS, SCORE
+from dpselect.evaluation.binary import BIN, LABEL, METRICS
 from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts, Z, figure
+from dpselect.evaluation.score_bins import PROBABILITIES
 from dpselect.noise import as_generator, discrete_laplace
 from dpselect.noise.grid import noise_ratio
 
+SCORE = PROBABILITIES[BIN]
 CELLS = (SCORE**LABEL * (1 - SCORE) ** (1 - LABEL)) * np.bincount(
     np.minimum(np.arange(2000) // 90, 31), minlength=32
 )[BIN]

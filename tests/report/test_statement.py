@@ -41,7 +41,7 @@ from dpselect import (
 )
 from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
-from dpselect.report import statement
+from dpselect.report import meaning, statement
 from dpselect.report.document import Table, _broken
 from dpselect.report.theorems import PAGES, PROOFS, proof_of
 
@@ -514,7 +514,7 @@ def test_another_authors_release_is_said_to_be_documented_elsewhere():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_gaussian_noise_tells_no_more_than_the_game_says(epsilon, delta=1e-3):
     # of deviation 1, where one record moves the mean by mu
-    assert norm.cdf(gaussian_mu(epsilon, delta) / 2) <= statement.success(epsilon, delta)
+    assert norm.cdf(gaussian_mu(epsilon, delta) / 2) <= meaning.success(epsilon, delta)
 
 
 @pytest.mark.parametrize("name, broken", [
@@ -525,7 +525,7 @@ def test_gaussian_noise_tells_no_more_than_the_game_says(epsilon, delta=1e-3):
     ("_percent", lambda share: f"{100 * share:.0f} %"),
 ])  # fmt: skip
 def test_broken_twins_are_caught(name, broken, released, monkeypatch):
-    monkeypatch.setattr(statement, name, broken)
+    monkeypatch.setattr(meaning, name, broken)
 
     class Release:
         privacy_ = PrivacyLoss(1.0, 0.01, label="DPRidge: sums by covariance perturbation")
@@ -536,8 +536,8 @@ def test_broken_twins_are_caught(name, broken, released, monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 8.0, 30.0, 700.0, 1e5])
 def test_shares_are_rounded_up(epsilon):
-    told = float(statement._percent(statement.success(epsilon, 0.0)).rstrip(" %"))
-    assert 100 * statement.success(epsilon, 0.0) - 1e-9 <= told <= 100
+    told = float(meaning._percent(meaning.success(epsilon, 0.0)).rstrip(" %"))
+    assert 100 * meaning.success(epsilon, 0.0) - 1e-9 <= told <= 100
 
 
 @pytest.mark.parametrize("params", [
