@@ -144,14 +144,8 @@ def calibrated(
             f"{next(iter(targets))} was given for {len(classes)} classes, and a threshold tells two "
             "apart; leave it out."
         )
-    check_flag("other_records", other_records, why="it says which losses add up")
-    if other_records and evaluation.of_training_records:
-        raise ValueError(
-            "other_records=True, and the evaluation is known to be of records that the model was "
-            "trained on, so that the losses add up; leave it out, or evaluate records that were set "
-            "aside."
-        )
     found = CalibratedModel(model, evaluation, method=method, other_records=other_records)
+    found._check_other_records()
     for name, value in targets.items():
         found.threshold = threshold_for(evaluation, name, float(value))
         found._target = name, float(value), found.threshold
@@ -175,6 +169,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         :func:`calibrated` computes it from the evaluation.
     other_records : bool, default=False
         Whether the evaluation is of other records than those of the training: as for :func:`calibrated`.
+        If they are known to be the same, `privacy_` raises ValueError.
 
     Attributes
     ----------
@@ -320,8 +315,18 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         # compare by identity: another evaluation with an equal loss is a release of its own
         if self.evaluation.source is getattr(self.estimator, "evaluation_", None):
             return loss
+        self._check_other_records()
         together = PrivacyLoss.parallel if self.other_records else PrivacyLoss.sequential
         return together([loss, self.evaluation.privacy_], label=type(self).__name__)
+
+    def _check_other_records(self):
+        check_flag("other_records", self.other_records, why="it says which losses add up")
+        if self.other_records and self.evaluation.of_training_records:
+            raise ValueError(
+                "other_records=True, and the evaluation is known to be of records that the model was "
+                "trained on, so that the losses add up; leave it out, or evaluate records that were set "
+                "aside."
+            )
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the calibrated probabilities of all classes.

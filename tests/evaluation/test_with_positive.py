@@ -13,6 +13,7 @@ from dpselect import (
     evaluate,
     privacy_report,
 )
+from dpselect.evaluation import CalibratedModel
 from dpselect.preprocessing import tabular_pipeline
 
 INF = float("inf")
@@ -112,6 +113,14 @@ def test_the_word_that_records_are_others_takes_the_larger_loss():
         trained = evaluate(model, train, Y[:4000], epsilon=1.0)
     with pytest.raises(ValueError, match="known to be of records that the model was trained on"):
         calibrated(model, trained, other_records=True)
+    # nor does who builds the model, or changes it, state the larger loss alone
+    by_hand = CalibratedModel(model, trained, other_records=True)
+    changed = calibrated(model, trained).set_params(other_records=True)
+    for each in (by_hand, changed):
+        with pytest.raises(ValueError, match="known to be of records that the model was trained on"):
+            privacy_report(each)
+    with pytest.raises(TypeError, match="other_records"):
+        _ = CalibratedModel(model, evaluation, other_records="no").privacy_
 
 
 def test_refusals():
