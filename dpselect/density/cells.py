@@ -81,13 +81,14 @@ class Cells:
                 "every column, or write one pair of bounds and one width for all."
             )
 
-    def counts(self, records, step=1.0, weight=None):
+    def counts(self, records, step=1.0):
         """Return the number of records in each cell, shape (n_cells,), for noise on a grid of `step`.
 
-        With weights in [0, 1], each counts for its own.
+        A record with a weight, which is in [0, 1], counts for that.
         """
         self.check_columns(records.X.shape[1])
-        return cell_counts(self.index, self.size, records.X, records.persons, step, weight=weight)
+        X, persons = records.X, records.persons
+        return cell_counts(self.index, self.size, X, persons, step, weight=records.weight)
 
     def density(self, masses):
         """Return the released attributes for probabilities of the cells, as a dict."""

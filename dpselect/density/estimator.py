@@ -19,7 +19,7 @@ from ..noise.generators import RandomState
 from ..records.public_shape import PublicShape
 from ..records.records import (
     Weighted,
-    check_weights,
+    check_weights_are_bounded,
     fractions_of_largest,
     numeric_rows,
     split_weights,
@@ -205,12 +205,7 @@ class DPHistogramDensity(PrivateDensity):
         return super().fit(X, y, groups=groups, **fit_params)
 
     def _check_takes_weights(self):
-        if self.max_sample_weight is None:
-            raise ValueError(
-                "sample_weight needs a public bound, and DPHistogramDensity has max_sample_weight=None, "
-                "because one record could move a count by any amount; write max_sample_weight=..., a "
-                "number that few weights exceed, from knowledge of how they are made."
-            )
+        check_weights_are_bounded(type(self).__name__, self.max_sample_weight, "a count")
         self._refuse_integers("sample_weight puts parts of a record into a cell")
 
     def check_takes_groups(self) -> None:
@@ -231,7 +226,11 @@ class DPHistogramDensity(PrivateDensity):
     def _check_records(self, X, y):
         weight = split_weights(y)[1]
         records = super()._check_records(X, None)
-        return records if weight is None else replace(records, weight=check_weights(weight, records.X))
+        if weight is None:
+            return records
+        self._check_takes_weights()
+        weight = fractions_of_largest(weight, records.X, float(self.max_sample_weight))
+        return replace(records, weight=weight)
 
     def _what(self):
         return f"histogram with {self.noise} noise"
@@ -246,10 +245,7 @@ class DPHistogramDensity(PrivateDensity):
 
     def _release(self, records, calibration, noise):
         cells = calibration.cells
-        weight = records.weight
-        if weight is not None:
-            weight = fractions_of_largest(weight, records.X, float(self.max_sample_weight))
-        counts = cells.counts(records, calibration.step, weight)
+        counts = cells.counts(records, calibration.step)
         noisy = release(counts, noise.ravel(), calibration.step)
         return cells.density(cell_masses(noisy))
 

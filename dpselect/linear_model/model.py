@@ -15,7 +15,13 @@ from ..base.estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..records.public_shape import PublicShape
-from ..records.records import Weighted, check_weights, numeric_rows, split_weights
+from ..records.records import (
+    Weighted,
+    check_weights,
+    check_weights_are_bounded,
+    numeric_rows,
+    split_weights,
+)
 from ..utils.parameters import with_parameters, with_values
 from ..utils.type_aliases import MatrixLike
 from ..utils.validation import check_n_jobs, flag, number, one_of, size, unless
@@ -213,13 +219,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         ------
         ValueError
         """
-        if self.max_sample_weight is None:
-            raise ValueError(
-                f"sample_weight needs a public bound, and {type(self).__name__} has "
-                "max_sample_weight=None, because one record could move the model by any amount; write "
-                "max_sample_weight=..., a number that few weights exceed, from knowledge of how they "
-                "are made."
-            )
+        check_weights_are_bounded(type(self).__name__, self.max_sample_weight, "the model")
 
     def _check_records(self, X, y):
         y, weight = split_weights(y)

@@ -269,6 +269,16 @@ def on_records(function, model, X, y):
     return function(model, X, labels, sample_weight=Persons.of(groups, X).weight)
 
 
+def check_weights_are_bounded(owner, largest, what):
+    """Refuse weights of records if their bound is not given; `what` is what a record would move."""
+    if largest is None:
+        raise ValueError(
+            f"sample_weight needs a public bound, and {owner} has max_sample_weight=None, because one "
+            f"record could move {what} by any amount; write max_sample_weight=..., a number that few "
+            "weights exceed, from knowledge of how they are made."
+        )
+
+
 def check_weights(weight, X):
     """Return the weights of rows as an array of float64 of shape (n,), lazy if the rows are."""
     X, weight = align(X, weight)

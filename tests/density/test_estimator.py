@@ -20,6 +20,7 @@ from dpselect.density.cells import Cells, cell_masses, number_of_bins
 from dpselect.density.count_noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler
+from dpselect.records import records
 from dpselect.records.public_shape import PublicShape
 
 INF = float("inf")
@@ -126,9 +127,9 @@ def test_a_replaced_record_moves_weighted_counts_by_two(monkeypatch, persons):
     """The noise is that of counts; the twins forget to clip weights, or add those of a person up."""
     taken, worst, original = [], [], Cells.counts
 
-    def spy(self, records, step=1.0, weight=None):
-        found = original(self, records, step, weight)
-        twin = np.bincount(self.index(np.asarray(records.X)), records.weight / 2.0, self.size)
+    def spy(self, records, step=1.0):
+        found = original(self, records, step)
+        twin = np.bincount(self.index(np.asarray(records.X)), weight / 2.0, self.size)
         taken.append((found, twin, step))
         return found
 
@@ -147,6 +148,14 @@ def test_a_replaced_record_moves_weighted_counts_by_two(monkeypatch, persons):
     assert 1.5 < np.max(worst, axis=0)[0] <= 2 < 10 < np.max(worst, axis=0)[1]
 
 
+def test_weights_are_checked_in_one_pass(monkeypatch):
+    passes, original = [], records._as_weights
+    monkeypatch.setattr(records, "_as_weights", lambda weight: passes.append(1) or original(weight))
+    model = DPHistogramDensity(bounds=(0, 1), max_sample_weight=2.0)
+    model.fit(np.full((9, 1), 0.5), sample_weight=np.ones(9))
+    assert len(passes) == 1
+
+
 @pytest.mark.parametrize(
     "given, said",
     [
@@ -158,6 +167,9 @@ def test_a_replaced_record_moves_weighted_counts_by_two(monkeypatch, persons):
 def test_weights_without_a_proof_are_refused(given, said):
     with pytest.raises(ValueError, match=said):
         DPHistogramDensity(bounds=(0, 1), **given).fit([[0.5]] * 9, sample_weight=np.ones(9))
+    # whatever fits, such as a stage of one's own
+    with pytest.raises(ValueError, match=said):
+        DPHistogramDensity(bounds=(0, 1), **given).fit([[0.5]] * 9, records.Weighted(None, np.ones(9)))
     search = StabilityGridSearchCV(
         DPHistogramDensity(bounds=(0, 1), max_sample_weight=2.0), {"bin_width": [0.1, 0.5]}
     )
