@@ -1,5 +1,7 @@
 """Wrap private models of other libraries, whose privacy is accounted for by those libraries."""
 
+from __future__ import annotations
+
 import math
 import sys
 import warnings

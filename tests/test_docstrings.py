@@ -79,3 +79,13 @@ def test_docstring(name):
         if any(getattr(vars(base).get(part), "__doc__", None) for base in bases):
             errors.pop("GL08")
     assert not errors
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_signature_fits_a_screen(name):
+    """help() writes it on one line: types are named, and not written out."""
+    value, _ = OBJECTS[name]
+    without = (Enum, Exception)
+    if isinstance(value, property) or (inspect.isclass(value) and issubclass(value, without)):
+        return
+    assert len(str(inspect.signature(value))) <= 80 * 12

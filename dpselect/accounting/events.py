@@ -3,6 +3,8 @@
 The page "How losses add up" has the propositions that are cited here.
 """
 
+from __future__ import annotations
+
 import math
 import sys
 from abc import ABC, abstractmethod

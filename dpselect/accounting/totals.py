@@ -3,6 +3,8 @@
 The page "How losses add up" says which of them hold when amounts are chosen as results suggest.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

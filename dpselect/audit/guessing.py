@@ -1,5 +1,7 @@
 """A guessing game that refutes a claimed privacy loss with few releases."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

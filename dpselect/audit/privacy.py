@@ -1,5 +1,7 @@
 """Lower bounds on the privacy loss of any repeatable release."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

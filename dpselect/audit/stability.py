@@ -1,5 +1,7 @@
 """Search for neighbouring records that move a score, at fixed noise, by more than was claimed."""
 
+from __future__ import annotations
+
 import math
 import numbers
 from collections.abc import Callable

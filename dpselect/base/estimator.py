@@ -1,5 +1,7 @@
 """The one `fit` of private estimators: the author of an estimator writes only its mathematics."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -4,6 +4,8 @@ Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the do
 has statement and proof, and what differs from theirs.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -344,7 +346,7 @@ class DPHistogramDensity(PrivateDensity):
             rows[:, j] = (1 - position) * edges[bins] + position * edges[bins + 1]
         return rows
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the released cells as a table that can be published.
 
         Returns

@@ -1,5 +1,7 @@
 """Cross-validation of private histograms: records are counted once for all widths and splits."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Evaluate a classifier of two classes."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -187,7 +189,7 @@ class BinaryEvaluation(Evaluation):
         """tuple of 2 : The negative and the positive label."""
         return tuple(self.classes.tolist())
 
-    def with_positive(self, label: Any) -> "BinaryEvaluation":
+    def with_positive(self, label: Any) -> BinaryEvaluation:
         """Return the same evaluation with this label as the positive one.
 
         It is computed from the same release, so nothing is read or paid. scikit-learn sorts labels, and
@@ -397,7 +399,7 @@ class BinaryEvaluation(Evaluation):
             "observed", [over(point, 1.0 * LABEL) for point in points()]
         )
 
-    def to_frame(self, threshold: float = 0.5) -> "DataFrame":
+    def to_frame(self, threshold: float = 0.5) -> DataFrame:
         """Return all metrics as a dataframe.
 
         Parameters

@@ -1,5 +1,7 @@
 """Thresholds and calibration from an evaluation that has already been released."""
 
+from __future__ import annotations
+
 import math
 from functools import partial
 from typing import Any, Self
@@ -40,7 +42,7 @@ def calibrated(
     precision: float | None = None,
     rate: float | None = None,
     other_records: bool = False,
-) -> "CalibratedModel":
+) -> CalibratedModel:
     """Calibrate a model's probabilities, or set its threshold, by an evaluation, at no more epsilon.
 
     Takes the place of :class:`sklearn.calibration.CalibratedClassifierCV` and

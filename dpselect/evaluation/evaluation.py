@@ -1,5 +1,7 @@
 """Base of evaluations: every metric is computed from one release of noisy counts."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -119,7 +121,7 @@ class Evaluation(ABC):
         place = check_member("level", level, self.levels, why="no other group is counted by itself")
         return replace(self, level=self.levels[place])
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return all metrics as a dataframe.
 
         Returns

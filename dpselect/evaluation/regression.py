@@ -1,5 +1,7 @@
 """Evaluate a regression."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The release of an evaluation."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Cells of records of two classes: a public bin of the score, and the label."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,7 @@
 """Forward selection of columns, scored through a reusable holdout."""
 
+from __future__ import annotations
+
 from typing import Self
 
 import numpy as np

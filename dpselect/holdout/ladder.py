@@ -1,5 +1,7 @@
 """The Ladder: a leaderboard of the best loss so far, on a holdout set."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """Thresholdout: a holdout set for many adaptive queries."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any, Self

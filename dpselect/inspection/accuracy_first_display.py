@@ -1,5 +1,7 @@
 """Plot an accuracy-first search: the released models, and the answers against the target."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 

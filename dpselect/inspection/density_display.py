@@ -1,5 +1,7 @@
 """Plot a released density of one or two columns."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,5 +1,7 @@
 """Plots of an evaluation: metrics with their intervals."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, Self

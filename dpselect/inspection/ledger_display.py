@@ -1,5 +1,7 @@
 """Plot a privacy budget over time."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,5 +1,7 @@
 """Bands around the terms of a linear model: a known law of their errors, or a bound on their noise."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

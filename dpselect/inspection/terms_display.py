@@ -1,5 +1,7 @@
 """Plot the terms of a model of a table: a curve for each number, a point for each category."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -202,7 +204,7 @@ class TermsDisplay:
             drawn.append(DrawnTerm(term, values, effect, band))
         return cls(terms=drawn, offset=sign * offset, unit=_unit(model, target))
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return all values.
 
         Returns
@@ -235,7 +237,7 @@ class TermsDisplay:
             )
         return pd.concat(frames, ignore_index=True)
 
-    def plot(self, ax: "npt.ArrayLike | Axes | None" = None, *, n_cols: int = 3) -> Self:
+    def plot(self, ax: npt.ArrayLike | Axes | None = None, *, n_cols: int = 3) -> Self:
         """Draw all terms on one scale.
 
         Parameters

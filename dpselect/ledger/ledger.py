@@ -5,6 +5,8 @@ between. So a loss is *reserved* before any noise is drawn, and *committed* when
 made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """Find the ledger that a release spends from: that of the estimator, or the open one."""
 
+from __future__ import annotations
+
 import os
 import threading
 import weakref
@@ -21,7 +23,7 @@ _included = ContextVar("included", default=())
 # the Spending of the enclosing release
 _enclosing = ContextVar("enclosing", default=None)
 # ledgers that any thread has opened: a worker thread spends from its parent's
-_open_in_process: list["Opening"] = []
+_open_in_process: list[Opening] = []
 # the Origin of the unpickled estimator that is being fitted
 _origin = ContextVar("origin", default=None)
 # paths of all ledgers that this process has ever opened

@@ -1,5 +1,7 @@
 """Predictions of private linear classifiers."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any

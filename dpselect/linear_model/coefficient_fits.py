@@ -1,5 +1,7 @@
 """The public part of a fitted linear model: how its loss is summed over rows, and its noise."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

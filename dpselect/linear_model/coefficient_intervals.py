@@ -1,5 +1,7 @@
 """Confidence intervals of coefficients, read from released matrices."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,7 +170,7 @@ class CoefficientIntervals:
         centre = value if math.isfinite(half_width) else math.nan
         return Estimate(centre, value - half_width, value + half_width)
 
-    def to_frame(self, confidence_level: float = 0.95) -> "DataFrame":
+    def to_frame(self, confidence_level: float = 0.95) -> DataFrame:
         """Return the intervals as a dataframe.
 
         Parameters

@@ -1,5 +1,7 @@
 """Confidence intervals of the coefficients of a private linear model: the release."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from functools import partial

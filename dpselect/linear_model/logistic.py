@@ -1,5 +1,7 @@
 """Differentially private logistic regression."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal

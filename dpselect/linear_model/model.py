@@ -1,5 +1,7 @@
 """The common part of linear models trained by output or objective perturbation."""
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, replace

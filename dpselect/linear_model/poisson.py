@@ -1,5 +1,7 @@
 """Differentially private Poisson regression."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import KW_ONLY
 from typing import ClassVar, Literal

@@ -1,5 +1,7 @@
 """Differentially private linear support vector classification."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY
 from typing import ClassVar
 

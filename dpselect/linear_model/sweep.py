@@ -1,5 +1,7 @@
 """Train, score and bound many linear models on the same rows together."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 

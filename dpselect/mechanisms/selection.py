@@ -5,6 +5,8 @@ public numbers fix, and compared exactly: the page "Noise on a grid" of the docu
 statement and proof.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 

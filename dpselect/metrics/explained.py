@@ -1,5 +1,7 @@
 """Regression scores that are functions of the mean squared error in a public range."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
 

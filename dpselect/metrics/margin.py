@@ -1,5 +1,7 @@
 """Scores of margins u = y f(x): minus the mean of a decreasing function g."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The log loss, bounded by a floor of the probability."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,6 +6,8 @@ the labels alone. With the right number one record moves it by a known amount: t
 private search" has the proofs, in terms of how the score falls and rises as a record's weight does.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar

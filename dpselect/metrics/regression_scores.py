@@ -1,5 +1,7 @@
 """Scores of regressions: minus the mean of bounded errors, or of bounded deviances."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """The base class of scores."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from functools import partial
 

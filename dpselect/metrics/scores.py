@@ -1,5 +1,7 @@
 """Scores of densities and of predicted labels, and the table of all scores by name."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass

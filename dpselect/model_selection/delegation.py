@@ -1,5 +1,7 @@
 """Methods that searches share, and those that a fitted search passes on to the chosen estimator."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from copy import deepcopy

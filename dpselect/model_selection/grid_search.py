@@ -1,5 +1,7 @@
 """StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Plans of selections and what they can detect, from public numbers, before any data is read."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable
@@ -116,20 +118,18 @@ class SelectionPlan:
     delta: float = field(default=0.0, compare=False)
     expected_quality: tuple[QualityForecast, ...] = field(default=(), compare=False)
     advice: tuple[str, ...] = field(default=(), compare=False)
-    _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
-        default=tuple, repr=False, compare=False
-    )
+    _compare: Callable[[], tuple[PlannedStrategy, ...]] = field(default=tuple, repr=False, compare=False)
     _grid: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
-    def comparison(self) -> tuple["PlannedStrategy", ...]:
+    def comparison(self) -> tuple[PlannedStrategy, ...]:
         """tuple of PlannedStrategy : What each strategy would spend; made when it is first read.
 
         Empty but in a plan from `plan`.
         """
         return self._compare()
 
-    def without_comparison(self) -> "SelectionPlan":
+    def without_comparison(self) -> SelectionPlan:
         """Return the plan without what other strategies would spend.
 
         Returns

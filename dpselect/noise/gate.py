@@ -6,6 +6,8 @@ exactly. So all data sets reach the same doubles, and the last bits tell nothing
 grid" has statement and proof. No noise hides NaN or infinity, so they do not pass.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from typing import Any

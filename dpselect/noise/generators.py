@@ -5,6 +5,8 @@ call and forgotten: nothing that could be forked, shared between workers or
 rewound outlives the call. numpy's global generator is never used.
 """
 
+from __future__ import annotations
+
 import hashlib
 import itertools
 import numbers
@@ -56,7 +58,7 @@ class InnerStream:
     # set by `search_stream` only, so that no argument of a caller can suppress the warning of a seed
     _from_search: bool = field(default=False, init=False, repr=False, compare=False)
 
-    def child(self, *path: str | int) -> "InnerStream":
+    def child(self, *path: str | int) -> InnerStream:
         """Return the stream at `path` below this one; distinct paths are independent.
 
         Parameters
@@ -72,7 +74,7 @@ class InnerStream:
         digest = hashlib.blake2b(name, key=self.key, digest_size=KEY_BYTES)
         return self._with(digest.digest(), self.released)
 
-    def for_release(self) -> "InnerStream":
+    def for_release(self) -> InnerStream:
         """Return the same stream, for noise that protects what is released.
 
         Returns

@@ -6,6 +6,8 @@ by public numbers. Both are exact as doubles, and a processor rounds their sum a
 the exact one; so all data sets reach the same doubles.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -8,6 +8,8 @@ Which epsilon to stop at may be chosen by looking at the values so far, never at
 data. A path lives as long as one fit: it contains all the noise.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

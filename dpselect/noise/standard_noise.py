@@ -1,5 +1,7 @@
 """Standard noise, before it is scaled, from a generator and public shapes alone."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from ..utils.type_aliases import FloatArray, Shape

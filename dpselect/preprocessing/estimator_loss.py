@@ -1,5 +1,7 @@
 """The privacy loss of a composite estimator: all of its private parts together."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 
 from sklearn.ensemble import VotingRegressor

@@ -1,5 +1,7 @@
 """Learn unknown bounds of columns by private quantiles."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,5 +1,7 @@
 """Scaling and clipping by public bounds, row by row, without learning."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 

@@ -3,6 +3,8 @@
 Nothing of it may be looked up in the records, so nothing is inferred from them here.
 """
 
+from __future__ import annotations
+
 import json
 import numbers
 import os

@@ -1,5 +1,7 @@
 """Encode a table of numbers and categories as rows for a linear model, by a public schema alone."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, Self

@@ -4,6 +4,8 @@ z in [0, 1] is a number between its public bounds. All numbers here are public: 
 means over a z that is uniform, and read no record.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field

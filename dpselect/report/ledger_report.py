@@ -1,5 +1,7 @@
 """The contents of a report of a ledger: what was released of a data set, and what is left."""
 
+from __future__ import annotations
+
 import math
 import os
 

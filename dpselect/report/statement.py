@@ -1,5 +1,7 @@
 """The contents of a privacy report, computed from a release: sections of sentences and tables."""
 
+from __future__ import annotations
+
 import datetime
 import math
 import os

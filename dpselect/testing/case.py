@@ -1,5 +1,7 @@
 """An estimator under check: records for it, parameters to try, and the contents of a fit."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import pickle

@@ -1,5 +1,7 @@
 """Check what a strategy states, spends and keeps, on searches that use it."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """A model and a score that reveal as much of one record as their statements allow, for attacks."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

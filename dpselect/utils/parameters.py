@@ -1,5 +1,7 @@
 """Parameters of estimators: the constructor, and hints for names from other libraries."""
 
+from __future__ import annotations
+
 import inspect
 import weakref
 from copy import copy

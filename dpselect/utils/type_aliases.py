@@ -1,5 +1,7 @@
 """Type aliases of the public functions, for scikit-learn's untyped arguments."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar

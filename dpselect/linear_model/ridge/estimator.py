@@ -1,5 +1,7 @@
 """Differentially private ridge regression."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, Literal, Self
 

@@ -1,5 +1,7 @@
 """AccuracyFirstSearchCV: the smallest epsilon of a grid that is accurate enough."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Base class of the strategies of a search, with their problem in public numbers and their choice."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -78,7 +80,7 @@ class Problem:
         """bool : Whether the noise can be drawn again."""
         return is_seeded(self.random_state)
 
-    def restricted(self, indices: Iterable[int]) -> "Problem":
+    def restricted(self, indices: Iterable[int]) -> Problem:
         """Return the problem of choosing among some candidates.
 
         Parameters
@@ -239,7 +241,7 @@ class Strategy(ABC):
         self.prepare()
 
     @classmethod
-    def of(cls, problem: Problem) -> "Strategy":
+    def of(cls, problem: Problem) -> Strategy:
         """Return the strategy for a problem; some have a special case of their own for some grids.
 
         Parameters
@@ -252,7 +254,7 @@ class Strategy(ABC):
         """
         return cls(problem)
 
-    def after_learning(self, candidates: list[Any]) -> "Strategy":
+    def after_learning(self, candidates: list[Any]) -> Strategy:
         """Return the same strategy for candidates of which numbers were learned from the records.
 
         How epsilon is divided may not follow from these numbers: what is stated is public.
