@@ -35,6 +35,7 @@ from .table_files import (
     read_header,
     read_schema,
     read_table,
+    refuse_foreign_numbers,
 )
 from .tasks import check_person, coded, make_task
 from .text_files import TextFormat, written
@@ -74,7 +75,8 @@ def schema(arguments):
     wrong += [f"the records lack its {columns_named(more)}"] if more else []
     if wrong:
         raise CommandError(f"The schema {name_of(arguments.check)} does not fit: {'; '.join(wrong)}.")
-    read_table(arguments.file, known, text_format(arguments), others="left out", few=1)
+    frame = read_table(arguments.file, known, text_format(arguments), others="left out", few=1)
+    refuse_foreign_numbers(frame, known, arguments.file)
     print(
         f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
         f"{name_of(arguments.file)}, and every cell is what it says."
@@ -133,15 +135,8 @@ def fit(arguments):
         )
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     frame = read_table(arguments.file, task.columns, text_format(arguments), arguments.drop)
-    given = {} if task.person is None else {"groups": frame.pop(task.person.name).to_numpy()}
-    if task.weights is not None:
-        weight = frame[task.weights.name].to_numpy()
-        if (weight < 0).any():
-            raise CommandError(
-                f"The file {name_of(arguments.file)} does not fit: its column "
-                f"{name_of(task.weights.name)} (--weights) holds a negative number."
-            )
-        given["model__sample_weight"] = weight
+    refuse_foreign_numbers(frame, task.columns, arguments.file)
+    given = _persons_and_weights(frame, task, arguments.file)
     planned = task.plan(Persons.of(given["groups"], frame).n if "groups" in given else len(frame))
     if not arguments.json:
         print(printing.plan_text(planned, task), end="\n\n", flush=True)
@@ -172,6 +167,20 @@ def fit(arguments):
             print(printing.to_json(task, search, planned))
         else:
             print(printing.to_text(search, counted=ledger is not None))
+
+
+def _persons_and_weights(frame, task, path):
+    """Return parameters of a fit, and take the persons out of the table."""
+    given = {} if task.person is None else {"groups": frame.pop(task.person.name).to_numpy()}
+    if task.weights is not None:
+        weight = frame[task.weights.name].to_numpy()
+        if (weight < 0).any():
+            raise CommandError(
+                f"The file {name_of(path)} does not fit: its column {name_of(task.weights.name)} "
+                "(--weights) holds a negative number."
+            )
+        given["model__sample_weight"] = weight
+    return given
 
 
 def predict(arguments):

@@ -2,8 +2,8 @@
 
 import codecs
 import math
-from datetime import date
 
+from ..preprocessing.dates import is_number_format
 from .messages import CommandError, name_of
 
 # far outside what makes sense, and far inside what float64 computes without overflow
@@ -77,7 +77,7 @@ def _expansion(option, text):
 
 
 def _date_format(option, text):
-    if "%" not in text or date(2015, 1, 31).strftime(text).isdigit() and text != "%Y%m%d":
+    if "%" not in text or is_number_format(text):
         raise CommandError(
             f"{option} must be a format with marks between its parts, such as %d.%m.%Y, not "
             f"{name_of(text)}."

@@ -15,6 +15,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from ..preprocessing import PublicSchema
+from ..preprocessing.schema import NumberColumn
 from ..preprocessing.table_cells import as_number
 from .file_columns import PersonCells, cells_of
 from .messages import LOGGER, CommandError, columns_named, name_of
@@ -122,6 +123,20 @@ def read_table(path, columns, form=None, drop=(), others="refused", few=FOLDS):
     if n < few:
         raise CommandError(f"{shown} has fewer than {few} {unit}, which is too few.")
     return frame
+
+
+def refuse_foreign_numbers(frame, columns, path):
+    """Refuse a table with columns of numbers that all lie beyond their bounds."""
+    numbers = {name: column for name, column in columns.items() if isinstance(column, NumberColumn)}
+    _refuse(
+        f"The file {name_of(path)}",
+        [
+            f"its column {name_of(name)} has no number between the bounds of the schema; write bounds "
+            "in the unit of the file"
+            for name, column in numbers.items()
+            if column.fit_of(frame[name].to_numpy()) == (False, True)
+        ],
+    )
 
 
 def is_no_name(name):

@@ -19,7 +19,7 @@ def read_dates(entry, wrong):
     form = entry.pop("format", None)
     if not isinstance(form, str | None):
         wrong.append("its 'format' is no text")
-    elif form not in (None, "%Y%m%d") and date(2015, 1, 31).strftime(form).isdigit():
+    elif form is not None and is_number_format(form):
         wrong.append(
             "its 'format' has digits alone, and a table may hold those as numbers, which are days; "
             "write dates with marks between, or as %Y%m%d"
@@ -36,6 +36,11 @@ def read_dates(entry, wrong):
         return {**entry, "bounds": [0, 1]}, None
     unit = {"unit": f"days since {first}"}
     return {**unit, **entry, "bounds": [0, (last - first).days]}, (str(first), form)
+
+
+def is_number_format(form):
+    """Return whether a format writes dates as numbers that are read as days, unlike 20150131."""
+    return form != "%Y%m%d" and date(2015, 1, 31).strftime(form).isdigit()
 
 
 def gaps_of_dates(missing_values, first, form=None):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ..rows import is_lazy, on_first_row
+from .foreign_columns import refuse_foreign_columns
 from .schema import NumberColumn
 from .table_form import (
     GAPS,
@@ -80,6 +81,7 @@ def read_declared_form(X, known):
     if columns is None:
         columns = list(np.asarray(X).T)
     kinds = [_kind(column, declared) for column, declared in zip(columns, known, strict=True)]
+    refuse_foreign_columns(columns, known)
     return DeclaredForm(
         container_of(X) or "array", tuple(kinds), labels, gaps=True, declared=tuple(known)
     )

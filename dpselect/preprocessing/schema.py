@@ -81,6 +81,12 @@ class NumberColumn:
             )
         return x
 
+    def fit_of(self, values: Any) -> tuple[bool, bool]:
+        """Return whether a cell lies between the bounds, and whether one lies beyond them."""
+        x = self.numbers(values)
+        inside = (x >= self.low) & (x <= self.high)
+        return bool(inside.any()), bool((~inside & ~np.isnan(x)).any())
+
     def parsed(self, values: Any) -> FloatArray:
         """Return cells as numbers, NaN for gaps that are no numbers, or refuse other texts."""
         texts = {value.strip().lower() for value in self.missing_values if isinstance(value, str)}
@@ -154,11 +160,21 @@ class CategoryColumn:
 
     def read(self, values: Any) -> IntArray:
         """Return the indices of cells among the levels, -1 for others."""
-        codes = read_codes(values, self.name, *known_spellings(self.categories, self.missing_values))
+        codes = self._codes(values)
         other = self.levels.index("<unknown>") if self.unknown else -1
         codes[codes == GAP] = len(self.levels) - 1 if self.missing else other
         codes[codes == UNLISTED] = other
         return codes
+
+    def fit_of(self, values: Any) -> tuple[bool, bool]:
+        """Return whether a cell is a listed category, and whether one is neither that nor a gap."""
+        if values.dtype == np.float64:
+            self.check_numbers(values)
+        codes = self._codes(values)
+        return bool((codes >= 0).any()), bool((codes == UNLISTED).any())
+
+    def _codes(self, values):
+        return read_codes(values, self.name, *known_spellings(self.categories, self.missing_values))
 
     def values(self, n: int) -> Array:
         """Return a cell for each level, None for a missing one; ignores `n`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -391,7 +392,8 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
         """
         known = self._given_schema().columns
         if EVERY in known:
-            return [known[EVERY]] * n_columns
+            names = [f"x{j}" for j in range(n_columns)] if names is None else names
+            return [replace(known[EVERY], name=name) for name in names]
         if names is None:
             return list(known.values()) if len(known) == n_columns else None
         fits = len(names) == n_columns and set(names) == set(known) and len(names) == len(known)

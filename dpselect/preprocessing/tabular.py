@@ -17,10 +17,12 @@ from sklearn.utils.metaestimators import available_if
 from ..accounting.gaussian import gaussian_mu
 from ..records.persons import Persons
 from ..records.public_shape import n_problems
-from ..rows import n_rows, read_by_block
+from ..rows import as_lazy, column_names, is_lazy, n_rows, read_by_block
 from ..utils.type_aliases import Estimator
 from ..utils.validation import check_epsilon
+from .foreign_columns import refuse_foreign_columns
 from .table_encoder import TableEncoder
+from .table_form import list_columns
 
 # parameters that a pipeline sets in its model, and in its encoder
 BOUNDS, TOLD = ("data_norm", "data_norm_l1"), ("n_epsilon", "n_mu")
@@ -195,6 +197,7 @@ class TabularPipeline(Pipeline):
         """
         params = self._by_step(params)
         groups = self._groups(params)
+        self._refuse_foreign_columns(X)
         write_share(self)
         # with persons, the number of rows is not public
         self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
@@ -227,6 +230,15 @@ class TabularPipeline(Pipeline):
                     "spends; write dpselect.privacy_of(pipeline), or pipeline[-1].privacy_ of the model."
                 )
             return super().__getattribute__(name)  # the usual error
+
+    def _refuse_foreign_columns(self, X):
+        (_, encoder), X = self.steps[0], as_lazy(X)
+        # what else is wrong, the encoder says
+        if isinstance(encoder, TableEncoder) and not is_lazy(X) and len(np.shape(X)) == 2:
+            columns = list_columns(X)
+            known = encoder.declared(column_names(X), len(columns))
+            if known is not None:
+                refuse_foreign_columns(columns, known)
 
     def _by_block(self, X, cheap=False):
         """Return X, lazily if its encoded rows are not worth storing and the model reads blocks.

@@ -318,9 +318,17 @@ def test_columns_may_come_in_any_order_and_be_dropped(run, folder):
 
 
 def test_values_outside_the_bounds_are_clipped(run, folder):
-    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "age": [0, 1], "bmi": [10, 11]}))
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "age": [30, 40], "bmi": [20, 22]}))
     code, _, err = run(*FULL)
     assert (code, err) == (0, "")
+
+
+def test_numbers_that_all_lie_outside_the_bounds_are_refused(run, folder):
+    """As by the fit in Python."""
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "age": [0, 1], "bmi": [10, 11]}))
+    for command in (FULL, ["schema", "data.csv", "--check", "schema.json"]):
+        code, out, err = run(*command)
+        assert code == 2 and out == "" and "its column 'age' has no number between the bounds" in err
 
 
 def test_a_missing_mark_can_be_a_category(run, folder):
