@@ -114,7 +114,7 @@ def test_a_search_over_kinds(other, request):
     start = Pipeline([("scale", FunctionTransformer()), ("model", ours)])
     search = StabilityGridSearchCV(start, grid, strategy="budget_split", cv=2)
     fitted = search.fit(*records())
-    assert fitted.privacy_.epsilon == 1.0 and fitted.score(*records(100)) < 0
+    assert fitted.privacy_.epsilon == 1.0 and fitted.score(*records(100)) > 0.5
     assert fitted.privacy_.delta == pytest.approx(1e-6 if other == "boosting" else 0.0)
     with pytest.raises(CertificateError, match="conversion='remove and add'"):
         clone(search).set_params(param_grid={"model": [ours, theirs.set_params(conversion=None)]}).fit(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 shap = pytest.importorskip("shap")
 
@@ -23,12 +24,17 @@ def test_shap(numbers):
 
 
 def test_linear_explainer(numbers):
-    # of the last step, whose rows are clipped; of coef_ and long rows it would be another model
+    # of what is linear in the last step, whose rows are clipped; of coef_ and long rows it would be
+    # another model
     steps, new = numbers.plain[-1].steps, numbers.new[:10]
-    before, last = numbers.plain[:-1].transform(new), steps[-1][1]
+    before, last = numbers.plain[:-1].transform(new), steps[-1][1].estimators_[0]
     clipped = numbers.plain[-1][:-1].transform(before)
-    found = shap.LinearExplainer(last, np.zeros((1, 3)))(clipped)
     decision = numbers.model.decision_function(new)
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, decision, atol=1e-9)
-    wrong = shap.LinearExplainer(numbers.model[-1], np.zeros((1, 3)))(before)
-    assert np.abs(wrong.values.sum(axis=1) + wrong.base_values - decision).max() > 0.1
+
+    def log_odds(model, rows):
+        found = shap.LinearExplainer(model, np.zeros((1, 3)))(rows)
+        linear, most = found.values.sum(axis=1) + found.base_values, numbers.model[-1].largest_derivative
+        return np.log(np.minimum(expit(linear), most) / np.minimum(expit(-linear), most))
+
+    np.testing.assert_allclose(log_odds(last, clipped), decision, atol=1e-9)
+    assert np.abs(log_odds(numbers.model[-1], before) - decision).max() > 0.1
