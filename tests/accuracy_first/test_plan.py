@@ -264,7 +264,7 @@ def test_steps_change_the_columns():
     # 1, three columns, their squares and products
     bare = search(DPRidge(alpha=0.1, target_range=(-1, 1)), "epsilon").plan(10_000, 10).chosen
     assert whole.chosen == replace(bare, total=0.5 + bare.total, most=0.5 + bare.most)
-    assert whole.messages[-1].endswith("have their part in both: 0.5 for DPBoundsScaler.")
+    assert whole.messages[-1].endswith("released before them: 0.5 for DPBoundsScaler.")
     encoder = OneHotEncoder(categories=[["a", "b", "c"]], handle_unknown="ignore")
     coded = search(make_pipeline(encoder, DPRidge(alpha=0.1, target_range=(-1, 1))), "dpridge__epsilon")
     assert (

@@ -211,7 +211,8 @@ def check_releases(report, loss):
         assert ("delta" in table.head) == (loss.delta > 0)
         if loss.delta:
             assert float(row[2]) == pytest.approx(part.delta, rel=1e-5)
-        assert re.match("Theorem|Corollary|Section", row[-1]) or part.epsilon in (0.0, math.inf)
+        has_proof = re.match("Theorem|Corollary|Section", row[-1]) or part.epsilon in (0.0, math.inf)
+        assert has_proof, f"add a Proof of {part.label!r} to PROOFS in dpselect/report/theorems.py"
 
 
 def check_meaning(report, loss, whole):

@@ -205,7 +205,7 @@ def _messages(question, setup, best, plans, limit):
         said.append(f"No epsilon above {last:.4g} is tried, as the total could then exceed {within}.")
     if limit.steps and best.most:
         shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)
-        said.append(f"Steps that learn privately have their part in both: {shares}.")
+        said.append(f"Both include what is released before them: {shares}.")
     if question.alpha is not None:
         said.append(
             f"alpha={question.alpha:.6g} was written: a larger one makes every forecast smaller and the "
