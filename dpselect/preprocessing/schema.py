@@ -167,11 +167,16 @@ class CategoryColumn:
         return codes
 
     def fit_of(self, values: Any) -> tuple[bool, bool]:
-        """Return whether a cell is a listed category, and whether one is neither that nor a gap."""
+        """Return whether a cell is a listed category, and whether one should be and is not.
+
+        A column may well hold nothing of a list of one, or of one beside which all else is a category;
+        to tell so would be a fact about the records.
+        """
         if values.dtype == np.float64:
             self.check_numbers(values)
         codes = self._codes(values)
-        return bool((codes >= 0).any()), bool((codes == UNLISTED).any())
+        is_complete = len(self.categories) > 1 and not self.unknown
+        return bool((codes >= 0).any()), is_complete and bool((codes == UNLISTED).any())
 
     def _codes(self, values):
         return read_codes(values, self.name, *known_spellings(self.categories, self.missing_values))
