@@ -16,7 +16,15 @@ from ..linear_model.ridge import DPRidge
 from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from ..preprocessing.plain_tables import spellings
 from ..preprocessing.schema import CategoryColumn
-from ..preprocessing.terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm, turns
+from ..preprocessing.terms import (
+    CategoryTerm,
+    CosineTerm,
+    CycleTerm,
+    FourierTerm,
+    NumberTerm,
+    PairTerm,
+    turns,
+)
 from ..utils.parameters import as_fitted
 from .graph import INTEGERS, NUMBERS, TEXT
 
@@ -152,7 +160,7 @@ def _number(term, graph, read):
         x = graph.Sub(graph.Mul(x, np.float64(2)), np.float64(1))
     else:
         i = np.arange(1, term.n_curves + 1)
-        x = graph.Div(_turned(column, graph, x, term.n_curves), np.sqrt(i)[np.newaxis])
+        x = graph.Div(_turned(column.periodic, graph, x, term.n_curves), np.sqrt(i)[np.newaxis])
     if not column.missing:
         return x
     gaps = graph.IsNaN(read)
@@ -177,16 +185,27 @@ def _category(term, graph, read):
 @features.register(CosineTerm)
 def _cosine(term, graph, read):
     (column,) = term.parts
-    x = _turned(column, graph, _scaled(column, graph, read, 0.5), len(term.names))
+    x = _turned(column.periodic, graph, _scaled(column, graph, read, 0.5), len(term.names))
     if column.missing and column.fill is None:
         x = graph.Where(graph.IsNaN(read), np.float64(0), x)
     return x
 
 
-def _turned(column, graph, z, n):
-    k, shift = turns(n, column.periodic)
+@features.register(CycleTerm)
+def _cycle(term, graph, read):
+    (before, cycles), i = term.turns_of_z, np.arange(1, len(term.names) + 1)
+    z = _scaled(term.source, graph, read, 0.0)
+    turned = graph.Add(graph.Mul(z, np.float64(cycles)), np.float64(before))
+    x = graph.Div(_turned(True, graph, turned, len(i)), np.sqrt(i)[np.newaxis])
+    if term.source.missing and term.source.fill is None:
+        x = graph.Where(graph.IsNaN(read), np.float64(0), x)
+    return x
+
+
+def _turned(periodic, graph, z, n):
+    k, shift = turns(n, periodic)
     angle = graph.Mul(z, np.pi * k[np.newaxis])
-    return graph.cos(graph.Sub(angle, np.pi * shift[np.newaxis]) if column.periodic else angle)
+    return graph.cos(graph.Sub(angle, np.pi * shift[np.newaxis]) if periodic else angle)
 
 
 @features.register(PairTerm)

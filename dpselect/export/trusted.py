@@ -41,6 +41,7 @@ OBJECTS = (
     schema.NumberColumn,
     terms.CategoryTerm,
     terms.CosineTerm,
+    terms.CycleTerm,
     terms.FourierTerm,
     terms.NumberTerm,
     terms.PairTerm,

@@ -58,7 +58,7 @@ class DrawnTerm:
     @property
     def name(self) -> Any:
         """object : The column, or the tuple of two."""
-        names = self.term.columns
+        names = _names(self.term)
         return names[0] if len(names) == 1 else names
 
     @property
@@ -308,9 +308,14 @@ def _parts(estimator):
     return steps[-2], as_fitted(steps[-1])
 
 
+def _names(term):
+    """Return the names of what is drawn, of which several may come from one column of dates."""
+    return tuple(part.name for part in term.parts)
+
+
 def _chosen(terms, columns):
     """Return the terms of some columns, or all that can be drawn."""
-    known = {term.columns: term for term in terms if not isinstance(term, FourierTerm)}
+    known = {_names(term): term for term in terms if not isinstance(term, FourierTerm)}
     if columns is None:
         return list(known.values())
     asked = [tuple(name) if isinstance(name, (list, tuple)) else (name,) for name in columns]

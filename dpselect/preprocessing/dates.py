@@ -11,11 +11,22 @@ from .table_form import NUMERIC_TYPES
 # programs make of 01.02.2015, is refused
 LAST = 10**6
 NO_DATE = "no date"
+# days of what comes round, a day on which it begins, and what a picture says: of a year the mean length
+CYCLES = {
+    "year": (365.2425, date(2000, 1, 1), "day of the year"),
+    "week": (7.0, date(2000, 1, 3), "days since Monday"),
+    "day": (1.0, date(2000, 1, 1), "fraction of the day"),
+}
+SECONDS = 86_400
 
 
 def read_dates(entry, wrong):
-    """Return the entry of a column of dates as one of days, and the first date and the form of texts."""
-    ends = entry.pop("date")
+    """Return the entry of a column of dates as one of days, and what else is known of the dates."""
+    ends, cycles = entry.pop("date"), entry.pop("cycles", [])
+    listed = isinstance(cycles, (list, tuple)) and all(isinstance(cycle, str) for cycle in cycles)
+    if not listed or set(cycles) - set(CYCLES) or len(set(cycles)) < len(cycles):
+        wrong.append(f"its 'cycles' is no list of some of {[*CYCLES]}, each once")
+        cycles = []
     form = entry.pop("format", None)
     if not isinstance(form, str | None):
         wrong.append("its 'format' is no text")
@@ -35,7 +46,14 @@ def read_dates(entry, wrong):
         wrong.append("its first date is not before its last one")
         return {**entry, "bounds": [0, 1]}, None
     unit = {"unit": f"days since {first}"}
-    return {**unit, **entry, "bounds": [0, (last - first).days]}, (str(first), form)
+    days = (last - first).days + ("day" in cycles)  # to midnight, where hours count
+    return {**unit, **entry, "bounds": [0, days]}, (str(first), form, tuple(cycles))
+
+
+def phase(first, cycle):
+    """Return the days from the last beginning of a cycle to a date."""
+    length, begin, _ = CYCLES[cycle]
+    return (date.fromisoformat(first) - begin).days % length
 
 
 def is_number_format(form):
@@ -50,7 +68,7 @@ def gaps_of_dates(missing_values, first, form=None):
     return {day for day in np.concatenate(days).tolist() if isinstance(day, int)}
 
 
-def as_days(values, first, form=None, codes=()):
+def as_days(values, first, form=None, codes=(), hours=False):
     """Return cells with the days since a date in place of dates; all others stay as they are.
 
     Parameters
@@ -62,6 +80,8 @@ def as_days(values, first, form=None, codes=()):
         Of texts, as for ``datetime.strptime``; None is ISO 8601, with or without a time.
     codes : collection of float, default=()
         Numbers that mean a gap, such as 99999999, and stay.
+    hours : bool, default=False
+        Whether the time is the fraction of a day; else it is left out.
     """
     origin, known = date.fromisoformat(first).toordinal(), {}
     if values.dtype.kind in "biuf":
@@ -74,12 +94,12 @@ def as_days(values, first, form=None, codes=()):
 
     def days(cell):
         if isinstance(cell, np.datetime64):
-            cell = cell.astype("M8[D]").item()
+            cell = cell.astype("M8[us]" if hours else "M8[D]").item()
         if isinstance(cell, date) and cell == cell:  # NaT is a date
-            return _since(cell, origin)
+            return _since(cell, origin, hours)
         if isinstance(cell, str):
             if cell not in known:
-                known[cell] = _parsed(cell.strip(), form, origin, codes)
+                known[cell] = _parsed(cell.strip(), form, origin, codes, hours)
             return known[cell]
         return _of_number(as_number(cell), origin, codes) if isinstance(cell, NUMERIC_TYPES) else cell
 
@@ -96,14 +116,17 @@ def _of_number(x, origin, codes):
     return _parsed(text, "%Y%m%d", origin, codes) if len(text) == 8 else NO_DATE
 
 
-def _since(day, origin):
-    return max(-LAST, min(day.toordinal() - origin, LAST))  # 9999-12-31 means a date without an end
+def _since(day, origin, hours=False):
+    days = max(-LAST, min(day.toordinal() - origin, LAST))  # 9999-12-31 means a date without an end
+    if not hours or not isinstance(day, datetime):
+        return days
+    return days + (day.hour * 3600 + day.minute * 60 + day.second + day.microsecond / 1e6) / SECONDS
 
 
-def _parsed(text, form, origin, codes):
+def _parsed(text, form, origin, codes, hours=False):
     try:
         found = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     except ValueError:  # a gap, a number of days, or what will be refused
         days = as_number(text)
         return NO_DATE if days is not None and abs(days) > LAST and days not in codes else text
-    return _since(found, origin)
+    return _since(found, origin, hours)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 from .number_scale import TRANSFORMS
 from .plain_rows import affine, as_float64, between, having, known_columns
 from .table_cells import GAP, MISSING_TEXTS, TRUTHS
-from .terms import CategoryTerm, CosineTerm, FourierTerm, NumberTerm, PairTerm, turns
+from .terms import CategoryTerm, CosineTerm, CycleTerm, FourierTerm, NumberTerm, PairTerm, turns
 
 # spellings of missing values by Python, numpy and pandas
 WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
@@ -100,7 +100,7 @@ def _number(term):
         features = [affine(0.5, 0.5)]
     else:
         i = np.arange(1, term.n_curves + 1)
-        features = [*_turned(column, term.n_curves), affine(0.0 * i, np.sqrt(i))]
+        features = [*_turned(column.periodic, term.n_curves), affine(0.0 * i, np.sqrt(i))]
     features = _with_gaps(column, features, term.n_curves)
     if column.missing:
         flag = _fit(MissingIndicator(features="all"))
@@ -108,11 +108,18 @@ def _number(term):
     return make_pipeline(*_read(column), *features)
 
 
-def _turned(column, n):
+def _cycle(term):
+    n, (before, cycles) = len(term.names), term.turns_of_z
+    i = np.arange(1, n + 1)
+    turned = [affine(-before / cycles, 1 / cycles), *_turned(True, n), affine(0.0 * i, np.sqrt(i))]
+    return make_pipeline(*_read(term.source), *_with_gaps(term.source, turned, n))
+
+
+def _turned(periodic, n):
     """Return the steps from z to n cosines."""
-    k, shift = turns(n, column.periodic)
+    k, shift = turns(n, periodic)
     turned = _fit(FunctionTransformer(np.outer, kw_args={"b": np.pi * k}))
-    moved = [affine(np.pi * shift, np.ones(n))] if column.periodic else []
+    moved = [affine(np.pi * shift, np.ones(n))] if periodic else []
     return [turned, *moved, _fit(FunctionTransformer(np.cos))]
 
 
@@ -215,7 +222,7 @@ def spellings(column):
 def _cosine(term):
     (column,) = term.parts
     n = len(term.names)
-    return make_pipeline(*_read(column), *_with_gaps(column, _turned(column, n), n))
+    return make_pipeline(*_read(column), *_with_gaps(column, _turned(column.periodic, n), n))
 
 
 def _pair(term):
@@ -249,6 +256,7 @@ def _fourier(term):
 BRANCHES = {
     CategoryTerm: _category,
     CosineTerm: _cosine,
+    CycleTerm: _cycle,
     FourierTerm: _fourier,
     NumberTerm: _number,
     PairTerm: _pair,

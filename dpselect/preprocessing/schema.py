@@ -52,6 +52,8 @@ class NumberColumn:
         Cells that mean a gap, beside the usual ones.
     dates : tuple of (str, str or None), default=None
         The date that is day 0, and the form of texts, if cells are dates.
+    cycles : tuple of str
+        "year", "week" and "day": what comes round, of dates.
     """
 
     name: Any
@@ -64,6 +66,7 @@ class NumberColumn:
     periodic: bool = False
     missing_values: tuple[str | float, ...] = ()
     dates: tuple[str, str | None] | None = None
+    cycles: tuple[str, ...] = ()
 
     def read(self, values: Any) -> FloatArray:
         """Return cells, transformed, on a scale from 0 at `low` to 1 at `high`; nan for gaps."""
@@ -90,12 +93,14 @@ class NumberColumn:
     def parsed(self, values: Any) -> FloatArray:
         """Return cells as numbers, NaN for gaps that are no numbers, or refuse other texts."""
         texts = {value.strip().lower() for value in self.missing_values if isinstance(value, str)}
-        values = values if self.dates is None else as_days(values, *self.dates, self.codes)
+        if self.dates is not None:
+            values = as_days(values, *self.dates, self.codes, "day" in self.cycles)
         return read_numbers(values, self.name, texts)
 
     def without_codes(self, x: FloatArray) -> FloatArray:
-        """Return numbers with NaN for those that mean a gap."""
-        return np.where(np.isin(x, self.codes), np.nan, x) if self.codes else x
+        """Return numbers with NaN for those that mean a gap, of a date at any hour."""
+        whole = np.floor(x) if "day" in self.cycles else x
+        return np.where(np.isin(whole, self.codes), np.nan, x) if self.codes else x
 
     @property
     def codes(self) -> tuple[float, ...]:
@@ -127,8 +132,9 @@ class NumberColumn:
         }
         if self.dates is not None:
             first, form = self.dates
-            last = date.fromisoformat(first) + timedelta(days=self.high)
-            said = {"date": [first, str(last)], "format": form} | {**said, "bounds": None}
+            last = date.fromisoformat(first) + timedelta(days=self.high - ("day" in self.cycles))
+            dates = {"date": [first, str(last)], "format": form, "cycles": list(self.cycles) or None}
+            said = dates | {**said, "bounds": None}
         return {key: value for key, value in said.items() if value is not None}
 
 
@@ -234,8 +240,9 @@ class PublicSchema:
       all that is not listed, are categories of their own;
     - ``{"date": ["2015-01-01", "2026-12-31"]}``, the first and the last date: the column is one of
       numbers, the days since the first. ``"format": "%d.%m.%Y"`` says how texts are written, if not as
-      ISO 8601; a cell that is a number is a number of days, and 20150131 is that date. All else as
-      with bounds;
+      ISO 8601; a cell that is a number is a number of days, and 20150131 is that date. ``"cycles":
+      ["year", "week", "day"]`` adds waves of the season, the weekday and the hour, or of some of them.
+      All else as with bounds;
     - either with ``"missing_values": [-9, "refused"]``, which says how else a gap is written, as one
       may that is so declared, beside None, nan and the texts that ``pandas.read_csv`` takes for gaps.
 
@@ -395,7 +402,7 @@ def _column(name, entry, wrong):
     if "date" in entry and not {"bounds", "categories"} & set(entry):
         days, dates = read_dates(dict(entry), wrong)
         column = _number_column(name, days, wrong)
-        return column and replace(column, dates=dates)
+        return column and dates and replace(column, dates=dates[:2], cycles=dates[2])
     if "bounds" in entry and "categories" not in entry:
         return _number_column(name, dict(entry), wrong)
     if "categories" in entry and "bounds" not in entry:

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from .dates import CYCLES, phase
 from .schema import CategoryColumn, NumberColumn, PublicSchema
 from .terms import (
     CategoryTerm,
+    CycleTerm,
     FourierTerm,
     Lengths,
     NumberTerm,
     PairTerm,
     Term,
     levels_of,
+    n_waves,
     random_directions,
 )
 
@@ -139,8 +142,12 @@ def _n_first(encoder, schema):
     share = 1 / 2 if encoder.class_share is None else encoder.class_share
     noise, lengths, signals = TypicalNoise.of(encoder), [], []
     for terms in _codings(encoder, schema, FEWER):
-        total = Lengths(*np.cumsum([term.lengths for term in terms], axis=0).T)
-        lengths.append(noise.lengths(total, np.array([term.outputs.stop for term in terms])))
+        # a column has all of its terms, or none
+        last = np.flatnonzero(
+            [a.columns != b.columns for a, b in zip(terms, [*terms[1:], PairTerm(())])]
+        )
+        total = Lengths(*np.cumsum([term.lengths for term in terms], axis=0)[last].T)
+        lengths.append(noise.lengths(total, np.array([terms[i].outputs.stop for i in last])))
         signals.append(total.typical_l2_squared**0.5 / lengths[-1])
     signal = np.choose(np.argmin(lengths, axis=0), signals) * 4 * share * (1 - share)
     enough = np.flatnonzero(signal >= ENOUGH_FOR_COLUMNS)
@@ -179,20 +186,33 @@ def _of_columns(encoder, schema, expansion, code):
             term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
         else:
             term = NumberTerm((column,), expansion=expansion)
-            numbered = range(1, term.n_curves + 1)
-            if column.periodic:
-                ends = [f"_{'cos' if i % 2 else 'sin'}{(i + 1) // 2}" for i in numbered]
-            else:
-                ends = [""] if term.is_line else [f"_cos{k}" for k in numbered]
-            ends += ["_missing"] if column.missing else []
-            term = replace(term, names=tuple(f"{name}{end}" for end in ends))
-        terms.append(term)
+            n = term.n_curves
+            names = [name] if term.is_line else [f"{name}_cos{k}" for k in range(1, n + 1)]
+            names = _names_of_waves(name, n) if column.periodic else names
+            term = replace(
+                term, names=(*map(str, names), *([f"{name}_missing"] if column.missing else []))
+            )
+        terms += [term, *_cycles(column, expansion)]
     return terms
+
+
+def _cycles(column, expansion):
+    """Return the terms of what comes round in a column of dates."""
+    for cycle in getattr(column, "cycles", ()):
+        name, (length, _, unit) = f"{column.name}_{cycle}", CYCLES[cycle]
+        shown = NumberColumn(name, 0.0, length, unit=unit, periodic=True)
+        names, before = _names_of_waves(name, n_waves(expansion)), phase(column.dates[0], cycle)
+        yield CycleTerm((shown,), names, source=column, phase=float(before))
+
+
+def _names_of_waves(name, n):
+    return tuple(f"{name}_{'cos' if i % 2 else 'sin'}{(i + 1) // 2}" for i in range(1, n + 1))
 
 
 def _complete(encoder, terms, pairs):
     """Return terms of columns, then those of pairs, then random features of all numbers."""
-    columns = tuple(part for term in terms for part in term.parts if isinstance(part, NumberColumn))
+    single = [part for term in terms if not isinstance(term, CycleTerm) for part in term.parts]
+    columns = tuple(part for part in single if isinstance(part, NumberColumn))
     random = []
     if encoder.n_fourier and columns:
         drawn = random_directions(len(columns), encoder.n_fourier, encoder.gamma, encoder.random_state)
@@ -203,7 +223,8 @@ def _complete(encoder, terms, pairs):
 
 def _pair_terms(terms, pairs, others):
     """Return terms of pairs, all of one length, and together a share of all others."""
-    by_name, made = {term.columns[0]: term for term in terms}, []
+    by_name = {term.columns[0]: term for term in terms if not isinstance(term, CycleTerm)}
+    made = []
     for one, other in pairs:
         first, second = (by_name[name].factor for name in (one, other))
         names = tuple(f"{a}*{b}" for a in first.names for b in second.names)

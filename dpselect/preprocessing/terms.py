@@ -143,10 +143,9 @@ class NumberTerm(Term):
     def n_curves(self) -> int:
         """int : Number of features, without the flag."""
         (column,) = self.parts
-        if isinstance(self.expansion, str):
-            return 2 if column.periodic else 1
-        n = self.expansion
-        return max(FEWEST_WAVES, n + n % 2) if column.periodic else n
+        if column.periodic:
+            return n_waves(self.expansion)
+        return 1 if isinstance(self.expansion, str) else self.expansion
 
     @property
     def is_line(self) -> bool:
@@ -179,6 +178,60 @@ class NumberTerm(Term):
         (gap,) = self.encode(np.array([np.nan]))
         gaps = float(np.abs(gap).sum()), float(gap @ gap)
         return Lengths(*map(max, lengths[:2], gaps), *lengths[2:])
+
+
+@dataclass(frozen=True)
+class CycleTerm(Term):
+    """Waves of what comes round in a column of dates, as of a periodic number; 0 for a gap.
+
+    Attributes
+    ----------
+    parts : tuple of NumberColumn
+        The days since the beginning of the cycle, between 0 and its length, as for a picture.
+    source : NumberColumn
+        The column of dates. A date beyond its bounds counts as the nearer one.
+    phase : float
+        Days from a beginning to the first date.
+    """
+
+    source: Any = None
+    phase: float = 0.0
+
+    @property
+    def columns(self):
+        return (self.source.name,)
+
+    @property
+    def turns_of_z(self) -> tuple[float, float]:
+        """(float, float) : How many cycles lie before the first date, and between the bounds."""
+        (shown,) = self.parts
+        return self.phase / shown.high, (self.source.high - self.source.low) / shown.high
+
+    def encode(self, z):
+        before, cycles = self.turns_of_z
+        turned = _filled(self.source, z, gap=0.0) * cycles + before
+        features = self._waves(turned)
+        if self.source.fill is None:
+            features[np.isnan(z)] = 0.0
+        return features
+
+    def at(self, *values):
+        (days,) = values
+        return self._waves(np.asarray(days, dtype=np.float64) / self.parts[0].high)
+
+    def _waves(self, turned):
+        features = np.empty((1, len(self.names), len(turned)))
+        write_cosines((turned - np.floor(turned))[np.newaxis], features, periodic=True)
+        return features[0].T
+
+    @property
+    def lengths(self):
+        return _lengths_of_waves(len(self.names), True)
+
+
+def n_waves(expansion):
+    """Return the number of features of what is periodic."""
+    return 2 if isinstance(expansion, str) else max(FEWEST_WAVES, expansion + expansion % 2)
 
 
 @lru_cache(maxsize=64)

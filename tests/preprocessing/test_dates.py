@@ -104,7 +104,7 @@ def test_formats_that_a_table_may_hold_as_numbers(form):
 def test_a_day_too_many_is_seen(monkeypatch):
     parsed = dates._parsed
     monkeypatch.setattr(
-        dates, "_parsed", lambda text, form, origin, codes: parsed(text, form, origin - 1, codes)
+        dates, "_parsed", lambda text, form, origin, *more: parsed(text, form, origin - 1, *more)
     )
     with pytest.raises(AssertionError):
         check("texts")

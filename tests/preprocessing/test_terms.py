@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge
 from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
 from dpselect.preprocessing.terms import (
     CategoryTerm,
+    CycleTerm,
     FourierTerm,
     Lengths,
     NumberTerm,
@@ -149,6 +150,7 @@ TERMS = [
     ),
     *(CategoryTerm((JOB,), code=code) for code in ("simplex", "onehot")),
     CategoryTerm((GAPS,), cuts=(0.3, 0.6)),
+    *(CycleTerm((HOUR,), tuple("abcd"), source=part, phase=3.0) for part in (AGE, GAPS, FILLED)),
     pair(NumberTerm((AGE,)), NumberTerm((GAPS,)), amplitude=0.7),
     pair(NumberTerm((HOUR,)), NumberTerm((GAPS_OF_HOURS,)), amplitude=1.7),
     pair(NumberTerm((GAPS_OF_HOURS,)), CategoryTerm((JOB,)), amplitude=0.7),
