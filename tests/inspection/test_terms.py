@@ -250,7 +250,7 @@ SLOWER = [
 def test_noise_stays_within_its_bands_and_reaches_them(kind, params):
     """Of records that tell nothing, whose rows are 0, a model holds nothing but noise."""
     n, n_classes = 120, 60
-    X, y = pd.DataFrame({"age": [50.0] * n, "job": ["unlisted"] * n}), np.arange(n) % n_classes
+    X, y = pd.DataFrame({"age": [50.0] * n, "job": [None] * n}), np.arange(n) % n_classes
     # each class has noise of its own
     targets = list(range(n_classes)) if kind in (DPLogisticRegression, DPLinearSVC) else [None]
     model = kind(alpha=1.0, **params, **({} if targets == [None] else {"classes": targets}))
