@@ -23,32 +23,30 @@ def covering_array(axes, meet, seed=0):
     """
     order = random.Random(seed)
     items = [(axis, value) for axis, values in axes.items() for value in values]
-    both = list(itertools.permutations(items, 2))
-    apart = {pair for pair in both if not meet(*pair[0], *pair[1]) or not meet(*pair[1], *pair[0])}
+    apart = {item: set() for item in items}
+    for one, other in itertools.permutations(items, 2):
+        if not meet(*one, *other):
+            apart[one].add(other)
+            apart[other].add(one)
     missing = dict.fromkeys(
-        (a, b) for a, b in itertools.combinations(items, 2) if a[0] != b[0] and (a, b) not in apart
+        (a, b) for a, b in itertools.combinations(items, 2) if a[0] != b[0] and b not in apart[a]
     )
+    # those with which an item has not met
+    strangers = {item: set() for item in items}
+    for one, other in missing:
+        strangers[one].add(other)
+        strangers[other].add(one)
 
     def completed(pair):
         row = dict(pair)
         for axis in order.sample(list(axes), len(axes)):
             if axis in row:
                 continue
-            fits = [
-                value
-                for value in axes[axis]
-                if not any(((axis, value), item) in apart for item in row.items())
-            ]
+            taken = set(row.items())
+            fits = [value for value in axes[axis] if apart[axis, value].isdisjoint(taken)]
             if not fits:
                 return None
-            gains = [
-                sum(
-                    ((axis, value), item) in missing or (item, (axis, value)) in missing
-                    for item in row.items()
-                )
-                + order.random()
-                for value in fits
-            ]
+            gains = [len(strangers[axis, value] & taken) + order.random() for value in fits]
             row[axis] = fits[gains.index(max(gains))]
         return {axis: row[axis] for axis in axes}
 
@@ -61,8 +59,10 @@ def covering_array(axes, meet, seed=0):
         found = [row for row in (completed(pair) for _ in range(TRIES)) if row is not None]
         assert found, f"no row has {pair}"
         rows.append(max(found, key=lambda row: len(met(row))))
-        for pair in met(rows[-1]):
-            del missing[pair]
+        for one, other in met(rows[-1]):
+            del missing[one, other]
+            strangers[one].discard(other)
+            strangers[other].discard(one)
     return rows
 
 
