@@ -80,8 +80,8 @@ def _figure(counts, rate, of_predictions, of_positive, of_negative, follows):
     inside = np.clip(found, 0.0, 1.0)
     n_positive = h @ labels
 
+    @np.vectorize
     def excess(s):
-        s = float(s)
         hit = np.clip(s * total, 0.0, min(n_positive, rate * size))
         cells = np.array([hit, n_positive - hit, rate * size - hit, 0.0])
         cells[3] = max(size - cells[:3].sum(), 0.0)

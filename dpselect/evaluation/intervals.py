@@ -200,20 +200,22 @@ def pair_variance(s, P, N):
 def figure(stands, found, inside, excess, least, upper_end):
     """Return value, low, high and margin; the interval ends where `excess` turns positive.
 
-    The margin is the longer distance from what was `found`, which may lie beyond the ends of the range:
-    they cut off one side only.
+    `excess` is asked for both ends at once, along a first axis. The margin is the longer distance from
+    what was `found`, which may lie beyond the ends of the range: they cut off one side only.
     """
-    low, high = _turn(excess, inside, least), _turn(excess, inside, upper_end)
+    inside = np.asarray(inside, dtype=np.float64)
+    ends = np.stack([np.zeros_like(inside) + end for end in (least, upper_end)])
+    low, high = _turns(excess, inside, ends)
     margin = np.maximum(high - found, found - low)
     return tuple(np.where(stands, number, np.nan) for number in (inside, low, high, margin))
 
 
-def _turn(excess, inside, end):
-    inside = np.array(inside, dtype=np.float64)
-    outside = np.zeros_like(inside) + end
-    covered = excess(outside) <= 0
+def _turns(excess, inside, ends):
+    """Return where `excess` turns positive between the inside and each of the ends."""
+    covered = excess(ends) <= 0
+    inside, outside = np.broadcast_to(inside, ends.shape), ends
     for _ in range(STEPS):
         middle = (inside + outside) / 2
         within = excess(middle) <= 0
         inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
-    return np.where(covered, end, inside)
+    return np.where(covered, ends, inside)
