@@ -81,16 +81,21 @@ def noise_length(candidate, n_samples, epsilon, delta):
     """
     if not isinstance(candidate.model, HasNoiseLength):
         return None
-    estimator, shape, unit = clone(candidate.estimator), candidate.shape(n_samples), 1.0
-    model = last_step(estimator).set_params(delta=delta)
+    given = parameters(candidate.model).get("delta") == delta
+    # with its own delta it is made for this fit already
+    estimator = candidate.estimator if given else clone(candidate.estimator)
+    shape, unit = candidate.shape(n_samples), 1.0
+    if not given:
+        last_step(estimator).set_params(delta=delta)
     if isinstance(estimator, TabularPipeline):
-        estimator.bound(n_samples, epsilon)
+        if not given:
+            estimator.bound(n_samples, epsilon)
         encoder = estimator.steps[-2][1]
         terms = TableTerms.of(encoder, encoder.public_schema()).terms
         shape = replace(shape, n_features=terms[-1].outputs.stop)
         unit = total_lengths(terms).typical_l2_squared ** 0.5
     try:
-        return model.noise_length(shape, epsilon) / unit
+        return last_step(estimator).noise_length(shape, epsilon) / unit
     except ValueError:  # a mechanism that takes no delta
         return None
 

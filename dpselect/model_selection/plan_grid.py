@@ -142,7 +142,7 @@ class PlanGrid:
                 [self._widths(epsilon, n, shares) for n in axes["held"]] for epsilon in epsilons
             ],
             "groups": [[self._group_widths(epsilon, n) for n in axes["group"]] for epsilon in epsilons],
-            "intervals": [self._intervals(epsilon) for epsilon in epsilons],
+            "intervals": self._intervals(epsilons),
             "releases": [
                 {
                     "sure": _sure(epsilon),
@@ -238,12 +238,12 @@ class PlanGrid:
         """Return those of a group of n records."""
         return self._widths(epsilon, n, ())[0]
 
-    def _intervals(self, epsilon):
-        """Return how wide intervals of coefficients are expected, or None."""
+    def _intervals(self, epsilons):
+        """Return how wide intervals of coefficients are expected for each epsilon, or None."""
         if self.schema is None:
-            return None
+            return [None] * len(epsilons)
         return interval_widths(
-            self.first.estimator, self.schema, self.n_classes, epsilon, self.n_training, self.persons
+            self.first.estimator, self.schema, self.n_classes, epsilons, self.n_training, self.persons
         )
 
     def _without(self):

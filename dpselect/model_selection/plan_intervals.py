@@ -5,9 +5,11 @@ from datetime import date, timedelta
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
 
 from ..base.capabilities import ForecastsIntervals
 from ..preprocessing.schema import CategoryColumn
+from ..utils.same import Same
 from .private_steps import last_step
 
 # rows of the invented table
@@ -16,7 +18,7 @@ ROWS = 1000
 SPREAD = 0.13
 
 
-def interval_widths(pipeline, schema, n_classes, epsilon, n_samples, persons):
+def interval_widths(pipeline, schema, n_classes, epsilons, n_samples, persons):
     """Return what a page says of intervals of the coefficients of a TabularPipeline.
 
     Parameters
@@ -25,7 +27,7 @@ def interval_widths(pipeline, schema, n_classes, epsilon, n_samples, persons):
         Not fitted.
     schema : PublicSchema
     n_classes : int
-    epsilon : float
+    epsilons : list of float
         Of the model, and of intervals from other records.
     n_samples : int
         Records, or persons, that train, and as many for the intervals.
@@ -33,19 +35,31 @@ def interval_widths(pipeline, schema, n_classes, epsilon, n_samples, persons):
 
     Returns
     -------
-    dict or None
-        The "median" and the "widest" half width, or in "why" the reason that nothing would be known;
-        None for models without such intervals.
+    list of dict, or of None
+        For each epsilon the "median" and the "widest" half width, or in "why" the reason that nothing
+        would be known; None for models without such intervals.
     """
-    pipeline = clone(pipeline).bound(n_samples, epsilon)
+    pipeline = clone(pipeline)
     model = last_step(pipeline)
     if not isinstance(model, ForecastsIntervals):
-        return None
+        return [None] * len(epsilons)
     rng = np.random.default_rng(0)
     X = invented_table(schema, rng)
     y = _invented_targets(model, n_classes, rng)
+    widths, encoded = [], {}
+    for epsilon in epsilons:
+        steps = Pipeline(pipeline.bound(n_samples, epsilon).steps[:-1]).fit(X)
+        terms = Same(steps[-1].terms_)
+        if terms not in encoded:
+            encoded[terms] = steps.transform(X)
+        widths.append(_widths(model, encoded[terms], y, epsilon, n_samples, persons))
+    return widths
+
+
+def _widths(model, X, y, epsilon, n_samples, persons):
+    """Return what is said of one epsilon."""
     try:
-        widths = model.half_widths_before(pipeline[:-1].fit_transform(X), y, epsilon, n_samples, persons)
+        widths = model.half_widths_before(X, y, epsilon, n_samples, persons)
     except ValueError as error:  # of public numbers and invented rows
         return {"why": str(error)}
     # of three or more classes names are pairs, with that of the class

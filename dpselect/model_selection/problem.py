@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,18 @@ from ..metrics import Score
 from ..noise import is_seeded
 from ..noise.generators import InnerStream
 from ..preprocessing import TableEncoder
+from ..preprocessing.tabular import TabularPipeline
 from ..records.persons import Persons, adjacency_of
 from ..records.records import Weighted, check_weights
 from ..rows import n_rows
 from .budget import Budget
-from .candidates import Candidate, learn_classes, n_columns, with_classes
+from .candidates import Candidate, bound, learn_classes, n_columns, with_classes, with_columns
 from .exact_scores import dummy_records, records_for_steps, records_of
 from .private_steps import steps_before
 from .progress import Progress
 from .row_steps import PublicRows
 from .splits import Halves
+from .strategies import Problem, Strategy, strategy_class
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,36 @@ class SearchProblem:
     def seeded(self) -> bool:
         """Seeded noise, which can be drawn again."""
         return is_seeded(self.search.random_state)
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy by public numbers; tables are encoded for the fit that it leaves to the model."""
+        kind = strategy_class(self.search.strategy)
+        fit = self.n_samples, self.budget.remaining
+        strategy = kind.of(self._selection(*fit))
+        left = strategy.training_size, strategy.training_epsilon
+        encoded = any(isinstance(c.estimator, TabularPipeline) for c in self.candidates)
+        return kind.of(self._selection(*left)) if left != fit and encoded else strategy
+
+    def _selection(self, n_samples, epsilon):
+        """Return the problem as a strategy sees it, for models that are trained so."""
+        search = self.search
+        candidates = bound(self.candidates, n_samples, epsilon)
+        return Problem(
+            with_columns(candidates, self.n_features, self.public),
+            self.score,
+            self.splits,
+            self.n_samples,
+            self.n_features,
+            epsilon=self.budget.remaining,
+            # low-precision numbers would weaken the noise
+            delta=float(search.delta),
+            selection_fraction=search.selection_fraction,
+            n_noise_samples=search.n_noise_samples,
+            random_state=search.random_state,
+            jobs={"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch},
+            progress=self.progress,
+        )
 
     @property
     def winner(self) -> Candidate:

@@ -12,10 +12,9 @@ from ..base.fit_warnings import warn_of_little
 from ..base.learned_numbers import Division
 from ..config import warn_caller
 from ..ledger.spending import Spending
-from ..preprocessing.tabular import TabularPipeline
 from ..rows import n_rows
 from .budget import loss_of_any_model, steps_at_most, without_events_of_models
-from .candidates import bound, n_columns, with_classes, with_columns
+from .candidates import n_columns, with_classes
 from .exact_scores import records_for_steps
 from .final_fit import fit_for_release, release_state
 from .learned_first import ToLearn
@@ -26,7 +25,7 @@ from .quality_forecast import calibration_of
 from .set_aside import SetAside, check_held, count_held
 from .sklearn_forms import scores_of, scoring_that_chooses
 from .splits import make_splits
-from .strategies import Problem, Strategy, strategy_class
+from .strategies import Strategy, strategy_class
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,13 @@ class LearnedNumbers(Stage):
 
     def _divided(self, problem, numbers):
         planned = self._planned(problem, numbers)
-        candidates, n = strategy_of(planned).problem.candidates, problem.n_samples
+        candidates, n = planned.strategy.problem.candidates, problem.n_samples
         return planned, *numbers.divide(candidates, problem.budget.remaining, n)
 
     def _paid(self, problem, numbers, division):
         losses = numbers.losses(division, problem)
+        if not losses:  # so that the strategy is made once
+            return Price([], problem)
         return Price(losses, replace(problem, budget=problem.budget.spend(losses)))
 
     def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
@@ -155,7 +156,7 @@ class LearnedNumbers(Stage):
         planned, division, paying = self._divided(problem, numbers)
         price = self._paid(planned, numbers, division)
         # the rows that are learned from are those of what remains of the budget
-        strategy = strategy_of(price.problem)
+        strategy = price.problem.strategy
         _warn_of_little(problem.search, strategy)
         candidates = numbers.learned(
             division, paying, strategy.problem.candidates, records, problem.stream.for_release()
@@ -169,11 +170,11 @@ class Choose(Stage):
     """Choose a candidate; the upper bound is that of the choice and of the released model."""
 
     def price(self, problem: SearchProblem) -> list[Price]:
-        strategy = strategy_of(problem)
+        strategy = problem.strategy
         return [Price(strategy.at_most(), replace(problem, decided=strategy))]
 
     def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
-        strategy = strategy_of(problem) if problem.decided is None else problem.decided
+        strategy = problem.strategy if problem.decided is None else problem.decided
         for message in ignored_scoring(problem.search, strategy):
             warn_caller(message, UserWarning)
         if problem.decided is None:  # else it was said before numbers were learned
@@ -221,37 +222,6 @@ class Train(Stage):
             "n_splits_": len(problem.splits or ()),
         }
         return Released(losses, problem, records, values)
-
-
-def strategy_of(problem: SearchProblem) -> Strategy:
-    """Return the strategy of a search; tables are encoded for the fit that it leaves to the model."""
-    kind = strategy_class(problem.search.strategy)
-    fit = problem.n_samples, problem.budget.remaining
-    strategy = kind.of(_selection(problem, *fit))
-    left = strategy.training_size, strategy.training_epsilon
-    encoded = any(isinstance(c.estimator, TabularPipeline) for c in problem.candidates)
-    return kind.of(_selection(problem, *left)) if left != fit and encoded else strategy
-
-
-def _selection(problem, n_samples, epsilon):
-    """Return the problem as a strategy sees it, for models that are trained so."""
-    search = problem.search
-    candidates = bound(problem.candidates, n_samples, epsilon)
-    return Problem(
-        with_columns(candidates, problem.n_features, problem.public),
-        problem.score,
-        problem.splits,
-        problem.n_samples,
-        problem.n_features,
-        epsilon=problem.budget.remaining,
-        # low-precision numbers would weaken the noise
-        delta=float(search.delta),
-        selection_fraction=search.selection_fraction,
-        n_noise_samples=search.n_noise_samples,
-        random_state=search.random_state,
-        jobs={"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch},
-        progress=problem.progress,
-    )
 
 
 def ignored_scoring(search: Any, strategy: Strategy) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from ..utils.same import Same
 from .dates import CYCLES, phase
 from .schema import CategoryColumn, NumberColumn, PublicSchema
 from .terms import (
@@ -80,6 +82,11 @@ class TableTerms:
 
 def total_lengths(terms):
     """Return the Lengths of a row."""
+    return _total(Same(terms))
+
+
+@lru_cache(maxsize=64)
+def _total(terms):
     return Lengths(*np.sum([term.lengths for term in terms], axis=0).tolist())
 
 
@@ -171,29 +178,34 @@ def _shortest(encoder, schema, expansion, pairs):
 def _codings(encoder, schema, expansion):
     """Return the terms of single columns, for each code of categories that may be taken."""
     codes = ("simplex", "onehot") if encoder.categories == "auto" else (encoder.categories,)
-    return [_in_place(_of_columns(encoder, schema, expansion, code)) for code in codes]
+    names, columns = Same(schema.columns), Same(schema.columns.values())
+    given = encoder.cut_points or {}
+    cuts = tuple(tuple(map(float, given[name])) if name in given else None for name in names)
+    return [_of_columns(names, columns, cuts, expansion, code) for code in codes]
 
 
-def _of_columns(encoder, schema, expansion, code):
+# plans of one schema differ in epsilon and numbers of records
+@lru_cache(maxsize=64, typed=True)
+def _of_columns(names, columns, cuts, expansion, code):
     """Return a term for each column, with the chosen code for all categories."""
-    cuts = {name: tuple(map(float, given)) for name, given in (encoder.cut_points or {}).items()}
     terms = []
-    for name, column in schema.columns.items():
-        if isinstance(column, CategoryColumn) or name in cuts:
-            levels = levels_of(column, cuts.get(name, ()))
+    for name, column, cut in zip(names, columns, cuts):
+        if isinstance(column, CategoryColumn) or cut is not None:
+            levels = levels_of(column, cut or ())
             codes = [f"code{j}" for j in range(1, len(levels))]
-            names = [f"{name}_{end}" for end in (codes if code == "simplex" else levels)]
-            term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
+            ends = codes if code == "simplex" else levels
+            named = tuple(f"{name}_{end}" for end in ends)
+            term = CategoryTerm((column,), named, code=code, cuts=cut or ())
         else:
             term = NumberTerm((column,), expansion=expansion)
             n = term.n_curves
-            names = [name] if term.is_line else [f"{name}_cos{k}" for k in range(1, n + 1)]
-            names = _names_of_waves(name, n) if column.periodic else names
+            named = [name] if term.is_line else [f"{name}_cos{k}" for k in range(1, n + 1)]
+            named = _names_of_waves(name, n) if column.periodic else named
             term = replace(
-                term, names=(*map(str, names), *([f"{name}_missing"] if column.missing else []))
+                term, names=(*map(str, named), *([f"{name}_missing"] if column.missing else []))
             )
         terms += [term, *_cycles(column, expansion)]
-    return terms
+    return _in_place(terms)
 
 
 def _cycles(column, expansion):
@@ -218,6 +230,8 @@ def _complete(encoder, terms, pairs):
         drawn = random_directions(len(columns), encoder.n_fourier, encoder.gamma, encoder.random_state)
         names = [f"fourier{j}" for j in range(encoder.n_fourier)]
         random.append(FourierTerm(columns, tuple(names), 0, *drawn))
+    if not (pairs or random):
+        return terms
     return _in_place([*terms, *_pair_terms(terms, pairs, [*terms, *random]), *random])
 
 

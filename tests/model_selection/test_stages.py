@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -15,6 +16,7 @@ from dpselect import (
 )
 from dpselect.ledger.spending import Spending
 from dpselect.model_selection.stages import Price, Released, Stage
+from dpselect.model_selection.strategies.data_free import FirstCandidate
 from dpselect.noise import as_generator, grid_noise, release
 
 RNG = np.random.default_rng(0)
@@ -159,3 +161,16 @@ def test_what_fails_after_a_stage_has_released_counts_in_full(name, tmp_path, mo
     monkeypatch.setattr(Spending, "begin", lambda self: None)
     with pytest.raises(AssertionError):
         check_what_failed_later(name, tmp_path, "twin.ledger")
+
+
+@pytest.mark.parametrize("n_samples, made", [(20_000, 1), (200, 2)])
+def test_a_plan_makes_a_strategy_once_for_each_budget(n_samples, made, monkeypatch):
+    """What is learned first and not worth its cost leaves the budget as it was."""
+    strategies = []
+    original = FirstCandidate.prepare
+    monkeypatch.setattr(
+        FirstCandidate, "prepare", lambda self: strategies.append(self) or original(self)
+    )
+    search = StabilityGridSearchCV(clone(MODEL).set_params(base_rate="auto"), {}, epsilon=1.0)
+    search.plan(n_samples, 2)
+    assert len(strategies) == made
