@@ -458,6 +458,7 @@ another alpha is taken only if its score is better by about 22.
                 example,
                 persons,
                 plan.n_samples,
+                n_held,
             ),
         )
 

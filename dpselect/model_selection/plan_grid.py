@@ -26,8 +26,9 @@ from .set_aside import cells_before
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # multiples of the number of records, and parts of the columns, rounded up
 RECORDS, COLUMNS = (1 / 4, 1, 4), (1 / 4, 1 / 2, 1)
-# records of the evaluation, beside one that trains
-HELD = (1 / 9, 1 / 4, 1)
+# records of the evaluation, beside one that trains; and those of a fifth, where the search has none
+USUALLY_HELD = 1 / 4
+HELD = (1 / 9, USUALLY_HELD, 1)
 # of the rarer of two classes
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BUDGETS = (1.0, 2.0, 5.0, 10.0)
@@ -38,6 +39,12 @@ REACHABLE = {
     "roc_auc": (0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95),
     "r2": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
 }
+# such a figure that is needed: for it the page looks for the smallest epsilon
+TARGETS = {
+    "roc_auc": tuple(percent / 100 for percent in range(51, 96)),
+    "r2": tuple(percent / 100 for percent in range(5, 96)),
+}
+BELOW_REACHABLE = 0.05
 # so many of the longest columns are planned without
 LONGEST = 15
 
@@ -55,6 +62,8 @@ class PlanGrid:
     persons : bool
     n_training : int
         Records, or persons, that train.
+    n_held : int, default=0
+        Those of the search's evaluation; 0 for none.
     """
 
     search: Any
@@ -63,6 +72,7 @@ class PlanGrid:
     example: Any
     persons: bool
     n_training: int
+    n_held: int = 0
 
     @property
     def pipeline(self):
@@ -166,7 +176,8 @@ class PlanGrid:
         if metrics and metrics[0] == "roc_auc":
             known = known_share(model)
             shares = SHARES if known is None else (min(known, 1 - known),)
-        held = sorted({max(1, round(part * self.n_training)) for part in HELD})
+        held = {max(1, round(part * self.n_training)) for part in HELD if part != USUALLY_HELD}
+        held = sorted(held | {self._held})
         return {
             "epsilon": sorted({*EPSILONS, float(self.search.epsilon)}),
             "records": sorted({max(1, round(part * self.n_training)) for part in RECORDS}),
@@ -176,21 +187,29 @@ class PlanGrid:
             "delta": self._deltas(model),
             "share": list(shares),
             "reachable": list(REACHABLE[metrics[0]]) if metrics else [],
+            "target": list(TARGETS[metrics[0]]) if metrics else [],
             "held": held,
             "group": [n for n in GROUPS if n <= held[-1]] or held[-1:],
         }
 
+    @property
+    def _held(self):
+        """Int : Records of the evaluation that the search has, or would usually have."""
+        return self.n_held or max(1, round(USUALLY_HELD * self.n_training))
+
     def _start(self, axes):
         """Return the place of the search as it was given on each axis."""
-        given = parameters(self.first.model).get("delta", 0.0)
+        given, reachable = parameters(self.first.model).get("delta", 0.0), len(axes["reachable"]) // 2
+        target = axes["reachable"][reachable] - BELOW_REACHABLE if axes["target"] else None
         return {
             "epsilon": axes["epsilon"].index(float(self.search.epsilon)),
             "records": axes["records"].index(self.n_training),
             "columns": len(axes["columns"]) - 1,
             "delta": len(axes["delta"]) - 1 if float(given) else 0,
             "share": 0,
-            "reachable": len(axes["reachable"]) // 2,
-            "held": min(1, len(axes["held"]) - 1),
+            "reachable": reachable,
+            "target": 0 if target is None else axes["target"].index(round(target, 2)),
+            "held": axes["held"].index(self._held),
             "group": len(axes["group"]) // 2,
         }
 

@@ -17,7 +17,7 @@ BAR = (
 
 
 def page_of(grid, ledger=None):
-    """Return the page of a PlanGrid as HTML: it needs no network, and its script computes nothing.
+    """Return the page of a PlanGrid as HTML: it needs no network, and its script computes no number.
 
     Parameters
     ----------

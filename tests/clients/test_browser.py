@@ -128,9 +128,18 @@ def half(width):
     return "too few" if width is None else f"± {width}"
 
 
+def smallest(grid, at, end):
+    """Return the smallest epsilon whose forecast reaches what is needed, as the page writes it."""
+    axes = grid["axes"]
+    plans = [plans[at["records"]][at["columns"]][at["delta"]] for plans in grid["plans"]]
+    reached = [float(plan["reached"][at["share"]][at["reachable"]][end]) for plan in plans]
+    enough = [e for e, x in zip(axes["epsilon"], reached) if x >= axes["target"][at["target"]]]
+    return f"{enough[0]:g}" if enough else "none of 0.1 to 10"
+
+
 def expected(grid, at):
     """Return all that a page shall show at a point of the grid."""
-    epsilon, share = at["epsilon"], at["share"]
+    epsilon, share, needed = at["epsilon"], at["share"], grid["axes"]["target"][at["target"]]
     cells = [plans[at["records"]][at["columns"]][at["delta"]] for plans in grid["plans"]]
     cell, found = cells[epsilon], grid["intervals"][epsilon]
     release = grid["releases"][epsilon]
@@ -138,6 +147,8 @@ def expected(grid, at):
         *(band(each) for other in cells for each in other["kept"][share]),
         *(band(other["reached"][share][at["reachable"]]) for other in cells),
         f"Expected AUC: {band(cell['reached'][share][at['reachable']])}",
+        f"Smallest epsilon for AUC {needed:.2f}: {smallest(grid, at, 1)} as expected",
+        f" as expected, {smallest(grid, at, 0)} at the low end",
         cell["statement"],
         cell["division"],
         *cell["quality"][share],
@@ -194,6 +205,7 @@ def test_every_control_moves_to_the_numbers_of_plans(plan, ledger, tmp_path):
         ("[at.records][at.columns]", "[0][at.columns]"),
         ("numbers.groups[at.epsilon][at.group]", "numbers.groups[at.epsilon][at.held]"),
         ("(of_share(plan.reached)[at.reachable])", "(of_share(plan.reached)[0])"),
+        ("[at.reachable][end]) >=", "[at.reachable][end]) >"),
     ],
 )
 def test_a_twin_whose_controls_are_mixed_up_is_seen(page, grid, tmp_path, twin):

@@ -78,6 +78,11 @@ def test_every_number_is_that_of_a_plan():
         "columns": 4,
         "delta": 0.0,
     }
+    assert axes["target"][start["target"]] == axes["reachable"][start["reachable"]] - 0.05
+    # the records that were held out, whatever their share
+    for share in (0.2, 0.3):
+        held = planned(search(evaluation=share)).to_grid()
+        assert held["axes"]["held"][held["start"]["held"]] == round(share * 4000)
     # a rare class says less
     common, rare = found["plans"][0][0][0][0]["kept"]
     assert common[0] != rare[0]
