@@ -35,7 +35,7 @@ from dpselect.mechanisms.stopping_laws import geometric
 from dpselect.metrics import AccuracyScore, BrierScore, RampScore
 from dpselect.model_selection.plan import minimum_detectable_difference
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.model_selection.strategies.data_independent import best_regularisations
+from dpselect.model_selection.strategies.data_independent import best_by_rule
 from dpselect.model_selection.strategies.optimal_risk import SHARE
 from dpselect.model_selection.strategies.random_stopping import RUNS
 from dpselect.model_selection.strategies.stability import HEAD_START
@@ -60,7 +60,7 @@ def fixed(game, plan, epsilon, i):
 
 def data_independent(game, plan, epsilon):
     e = plan.training_epsilon
-    return (yield from fixed(game, plan, e, best_regularisations(game.problem, e)[0]))
+    return (yield from fixed(game, plan, e, best_by_rule(game.problem, e)[0]))
 
 
 def risk_bound(game, plan, epsilon):
@@ -111,7 +111,7 @@ def stability(game, plan, epsilon):
         np.array([[bound.span] for bound in bounds]),
     )
     scores = game.scores(orders, models, score)
-    preferred = best_regularisations(game.problem, epsilon - share)
+    preferred = best_by_rule(game.problem, epsilon - share)
     if len(preferred) < game.k:
         scales = exponential_noise_scales(sensitivities, share)
         scores[preferred] += HEAD_START * minimum_detectable_difference(scales)

@@ -42,6 +42,16 @@ class BoundsRisk(Calibrated, Protocol):
 
 
 @runtime_checkable
+class PrefersByCost(Calibrated, Protocol):
+    """An estimator of whose values of a parameter public numbers prefer one (a head start in choices).
+
+    Its calibration has `regularisation_parts()`, whose sum the best value makes least.
+    """
+
+    ruled_param: str
+
+
+@runtime_checkable
 class RanksRegularisation(Calibrated, Protocol):
     """An estimator whose regularisation follows from public numbers (strategy "data_independent")."""
 

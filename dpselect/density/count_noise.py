@@ -17,6 +17,9 @@ from .cells import Cells
 
 # replacing a record lowers one count by 1 and raises another
 SENSITIVITY = 2.0
+# The public rule takes each column for a bell of this standard deviation, where the range is 1: real
+# columns are less smooth than they are narrow. Found by experiment.
+BELL = 0.036
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,22 @@ class HistogramNoise:
         if self.noise == "laplace":
             return grid_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
         return discrete_laplace(generator, shape, noise_ratio(self.epsilon, SENSITIVITY))
+
+    def regularisation_parts(self):
+        """Return expected squared errors by noise, by sampling and by the width, of a typical density.
+
+        Of columns that are scaled to [0, 1]. The public rule for `bin_width` takes the least sum.
+        """
+        widths = [1.0 / k for k in self.cells.shape]
+        counted = self.shape.n_samples * math.prod(widths)
+        noise = 0.0 if self.epsilon == math.inf else 2 * (SENSITIVITY / self.epsilon / counted) ** 2
+        # the integrals of the square of one bell, and of the square of its derivative
+        square, steep = 1 / (2 * math.sqrt(math.pi) * BELL), 1 / (4 * math.sqrt(math.pi) * BELL**3)
+        d = len(widths)
+        narrow = steep * square ** (d - 1) * sum(width * width for width in widths) / 12
+        # the uniform density errs by no more than that, however wide its cells are
+        most = square**d - 1
+        return noise, 1.0 / counted, most * narrow / (most + narrow)
 
     def certified(self, score):
         """Refuse a score without a known certificate."""

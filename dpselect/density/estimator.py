@@ -116,6 +116,7 @@ class DPHistogramDensity(PrivateDensity):
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
     reads_once = True
+    ruled_param = "bin_width"
     # an evaluation counts records by the densities of these cells
     has_cells = True
     parameter_checks = {

@@ -67,6 +67,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
 
     reads: ClassVar = {"lazily": True, "accept_sparse": "csr"}
     takes_groups: ClassVar = True
+    ruled_param: ClassVar = "alpha"
     parameter_checks: ClassVar = {
         "alpha": unless(
             "auto",

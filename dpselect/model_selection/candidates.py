@@ -59,18 +59,19 @@ class Candidate:
         return last_step(self.estimator)
 
     @property
-    def alpha(self):
-        """The model's parameter `alpha`, or None if it has none."""
-        return getattr(self.model, "alpha", None)
+    def ruled(self):
+        """The value of the parameter that a public rule decides, such as `alpha`, or None."""
+        return getattr(self.model, getattr(self.model, "ruled_param", ""), None)
 
     @property
-    def but_for_alpha(self):
-        """Equal for candidates that differ in the `alpha` of their model only."""
+    def but_for_ruled(self):
+        """Equal for candidates that differ in that parameter of their model only."""
+        ruled = getattr(self.model, "ruled_param", None)
         # values of a grid need not be comparable, and one value is one object in all candidates
         return tuple(
             (name, id(value))
             for name, value in sorted(self.params.items())
-            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
+            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == ruled)
         )
 
     @property

@@ -90,7 +90,8 @@ class StabilityGridSearchCV(
         shall have less noise has a `delta` of its own, ``DPLogisticRegression(delta=1e-6)``.
     selection_fraction : "auto" or float, default="auto"
         Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "optimal_risk" and
-        one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
+        one half for "stability", where a tenth will do if only `alpha` of a classifier varies, and
+        three tenths for histograms.
         With a single candidate nothing is selected, and training gets the whole. Other
         strategies need no share.
     scoring : str, score, list, dict or None, default=None
@@ -111,9 +112,9 @@ class StabilityGridSearchCV(
         - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
           classifier varies, "data_independent". If features or kernels vary, `alpha` from its formula
           and the rest by "optimal_risk", with a tenth of epsilon, or the first candidate where there are
-          too few records to choose. Otherwise "stability" if its noise is small, or "random_stopping".
+          too few records to choose (of a histogram the width of the public rule). Otherwise "stability" if its noise is small, or "random_stopping".
         - "stability": by scores on all splits, at fixed noise. The `alpha` of "data_independent" wins
-          unless another one is clearly better. A grid that only varies how one release is read (`alpha`
+          unless another one is clearly better, and so does the `bin_width` of a public rule. A grid that only varies how one release is read (`alpha`
           of :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses on
           the other, with the whole epsilon each.
         - "data_independent": `alpha` of a classifier, from public numbers; nothing is selected.

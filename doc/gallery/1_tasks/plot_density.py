@@ -85,8 +85,9 @@ errors = {epsilon: [mean_error(epsilon, w) for w in widths] for epsilon in (*eps
 #
 # The search scores each width by the same distance, up to a constant, on records that were held
 # out. It knows how far one record can move such a score while the noise of the histogram stays
-# the same; this is what the noise of its choice has to hide. Half of :math:`\varepsilon` pays
-# for the choice, the other half for the histogram.
+# the same; this is what the noise of its choice has to hide. Three tenths of :math:`\varepsilon` pay
+# for the choice, the rest for the histogram. A width that is right for typical columns, by public
+# numbers alone, has a head start: another one is taken if its score is clearly better.
 #
 # One record moves the score of narrow bins furthest, and the noise of the choice must hide that
 # for all candidates alike. So widths that nobody needs make the choice worse. The plan says so
@@ -124,11 +125,10 @@ plt.show()
 
 # %%
 # The best width is a matter of :math:`\varepsilon`: the smaller it is, the wider. What a search
-# adds to the error has two causes: half of the budget goes into the choice, and with a small
+# adds to the error has two causes: a part of the budget goes into the choice, and with a small
 # epsilon the choice sees little. A ratio above 0.25, as printed above, is underpowered: the search
-# still pays for the choice, which is better than one by chance. From 5 on, as with the long grid in
-# the left panel, it does not choose: the first width is taken, 0.5, with all of epsilon. So put the
-# value first that you would take without a search, leave out what you would not want, and if
-# you know without the records how fine the shape is, give ``bin_width`` and keep the whole
-# budget. A table of counts of two columns, one of categories, is on the page
+# still pays for the choice, mostly for that of the public rule. From 5 on, as with the long grid in
+# the left panel, it does not choose: the width of the rule is taken, with all of epsilon. So leave
+# out what you would not want, and if you know without the records how fine the shape is, give
+# ``bin_width`` and keep the whole budget. A table of counts of two columns, one of categories, is on the page
 # :doc:`/density`.

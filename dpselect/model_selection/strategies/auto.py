@@ -53,8 +53,9 @@ class Auto(Strategy):
 
     def _members(self, problem):
         """Return the candidates that the strategy is restricted to."""
-        members = _shortlist(problem, self.share)
-        return members[:1] if isinstance(self.strategy, FirstCandidate) else members
+        if isinstance(self.strategy, FirstCandidate):
+            return _preferred(problem, self.share)
+        return _shortlist(problem, self.share)
 
     def dry_run(self):
         self.strategy.dry_run()
@@ -137,7 +138,7 @@ def _shortlist(problem, share):
     """
     if share is None or not data_independent.has_costs(problem.candidates):
         return list(range(len(problem.candidates)))
-    return data_independent.best_regularisations(problem, share * problem.epsilon)
+    return data_independent.best_by_rule(problem, share * problem.epsilon)
 
 
 def _by_scores(problem):
@@ -175,8 +176,17 @@ def _by_scores(problem):
 
 
 def _first(problem, share, reason):
-    first = _shortlist(problem, share)[:1]
-    return FirstCandidate(problem.restricted(first)), share, reason
+    return FirstCandidate(problem.restricted(_preferred(problem, share))), share, reason
+
+
+def _preferred(problem, share):
+    """Return the candidate that is taken where nothing is chosen: by the public rule, or the first."""
+    candidates = problem.candidates
+    if len(candidates) > 1 and data_independent.has_rule(candidates):
+        # the rule for widths is for a model that is trained with the whole epsilon, as this one is
+        share = share if data_independent.has_costs(candidates) else 1.0
+        return data_independent.best_by_rule(problem, share * problem.epsilon)[:1]
+    return _shortlist(problem, share)[:1]
 
 
 def _attempt(kind, problem):

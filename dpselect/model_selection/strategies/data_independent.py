@@ -4,7 +4,7 @@ import math
 from numbers import Real
 from operator import attrgetter
 
-from ...base.capabilities import RanksRegularisation
+from ...base.capabilities import PrefersByCost, RanksRegularisation
 from ...exceptions import CertificateError
 from ..candidates import places_by
 from .dry_run import needs_fit
@@ -51,7 +51,7 @@ class DataIndependent(Strategy):
 
 def applies(candidates):
     """Return whether candidates differ in the regularisation of one kind of model only."""
-    return len({c.but_for_alpha for c in candidates}) == 1 and has_costs(candidates)
+    return len({c.but_for_ruled for c in candidates}) == 1 and has_costs(candidates)
 
 
 def has_costs(candidates):
@@ -60,39 +60,45 @@ def has_costs(candidates):
     return all(issubclass(kind, RanksRegularisation) for kind in {type(c.model) for c in candidates})
 
 
-def best_regularisations(problem, epsilon):
-    """Return the candidate that the rule prefers for each set of parameters other than alpha.
+def has_rule(candidates):
+    """Return whether all models have public costs, whether or not these should decide alone."""
+    models = {type(c.model): c.model for c in candidates}
+    return all(isinstance(model, PrefersByCost) for model in models.values())
+
+
+def best_by_rule(problem, epsilon):
+    """Return the candidate that the public rule prefers for each set of the other parameters.
 
     They are in the order of the grid; `epsilon` is what the model is trained with.
     """
     return [
         _least_cost(problem, members, epsilon)
-        for members in places_by(problem.candidates, attrgetter("but_for_alpha"))
+        for members in places_by(problem.candidates, attrgetter("but_for_ruled"))
     ]
 
 
 def _least_cost(problem, members, epsilon):
-    """Return the candidate of some that differ in alpha only whose model costs least.
+    """Return the candidate, of some that differ in the ruled parameter only, whose model costs least.
 
-    Of alphas that cost the same the smallest one, up to rounding.
+    Of values that cost the same the smallest one, up to rounding.
     """
     candidates = [problem.candidates[i] for i in members]
     costs = [
         sum(c.model.calibration(c.shape(problem.n_samples), epsilon).regularisation_parts())
         for c in candidates
     ]
-    alphas = [c.alpha for c in candidates]
-    if not all_numbers(alphas):
+    values = [c.ruled for c in candidates]
+    if not all_numbers(values):
         return members[costs.index(min(costs))]
-    alike = [
-        (float(alpha), i)
-        for alpha, cost, i in zip(alphas, costs, members)
+    equal = [
+        (float(value), i)
+        for value, cost, i in zip(values, costs, members)
         if cost <= (1 + 1e-9) * min(costs)
     ]
-    return min(alike)[1]
+    return min(equal)[1]
 
 
-def all_numbers(alphas):
+def all_numbers(values):
     """Return whether all are finite numbers, which have an order."""
-    numbers = all([issubclass(kind, Real) and kind is not bool for kind in set(map(type, alphas))])
-    return numbers and all(map(math.isfinite, alphas))
+    numbers = all([issubclass(kind, Real) and kind is not bool for kind in set(map(type, values))])
+    return numbers and all(map(math.isfinite, values))

@@ -17,16 +17,17 @@ from .strategy import Choice, Strategy
 
 # Shares of epsilon for the choice. Where the public rule decides all that varies, records only
 # have to overrule it, and what is left for the model counts for more. Found by experiment.
-DECIDED, OPEN = 0.1, 0.5
-# What the public rule's alpha is ahead of other alphas, in minimum detectable differences.
-HEAD_START = 2.0
+DECIDED, WIDTHS, OPEN = 0.1, 0.3, 0.5
+# What the public rule's alpha is ahead of other alphas, in minimum detectable differences, and its width
+# of other widths, of which it knows less.
+HEAD_START, WIDTH_HEAD_START = 2.0, 1.0
 
 
 class Stability(Strategy):
     """Choose by a noisy argmax that hides the certified amount by which one record moves each score.
 
-    Chaudhuri and Vinterbo 2013, algorithms 1 and 2, and a head start for the regularisation that
-    the public rule prefers. It reads public numbers only, so it costs nothing.
+    Chaudhuri and Vinterbo 2013, algorithms 1 and 2, and a head start for the regularisation or the
+    width that the public rule prefers. It reads public numbers only, so it costs nothing.
     """
 
     name = "stability"
@@ -43,8 +44,8 @@ class Stability(Strategy):
 
     def prepare(self):
         problem = self.problem
-        decided = data_independent.applies(problem.candidates)
-        self.selection_epsilon = problem.selection_epsilon(DECIDED if decided else OPEN)
+        self.head_start, fraction = self._head_start_and_fraction()
+        self.selection_epsilon = problem.selection_epsilon(fraction)
         self.training_epsilon = float(problem.epsilon) - self.selection_epsilon
         for candidate in problem.candidates:
             require(Certified, candidate.model, "strategy='stability'", "use 'random_stopping'")
@@ -98,21 +99,29 @@ class Stability(Strategy):
         if not self.preferred:
             return plan
         names = "; ".join(describe(plan.params[i]) for i in self.preferred)
+        ruled = self.problem.candidates[0].model.ruled_param
         said = (
             "Where scores cannot be distinguished, the public rule decides: it prefers "
-            f"{names}, and another alpha is taken only if its score is better by about "
-            f"{HEAD_START * plan.minimum_detectable_difference:.2g}."
+            f"{names}, and another {ruled} is taken only if its score is better by about "
+            f"{self.head_start * plan.minimum_detectable_difference:.2g}."
         )
         return replace(plan, messages=(*plan.messages, said))
 
+    def _head_start_and_fraction(self):
+        """Return what the preferred candidates are ahead, and the share of epsilon for the choice."""
+        candidates = self.problem.candidates
+        if data_independent.has_costs(candidates):
+            return HEAD_START, DECIDED if data_independent.applies(candidates) else OPEN
+        return WIDTH_HEAD_START, WIDTHS if data_independent.has_rule(candidates) else OPEN
+
     def _preferred(self):
-        """Return the candidates with the public rule's alpha; none if that makes no difference."""
-        if not data_independent.has_costs(self.problem.candidates):
+        """Return the candidates that the public rule prefers; none if that makes no difference."""
+        if not data_independent.has_rule(self.problem.candidates):
             return []
-        best = data_independent.best_regularisations(self.problem, self.training_epsilon)
+        best = data_independent.best_by_rule(self.problem, self.training_epsilon)
         return best if len(best) < len(self.problem.candidates) else []
 
     def _head_starts(self, plan):
         starts = np.zeros(len(plan.params))
-        starts[self.preferred] = HEAD_START * plan.minimum_detectable_difference
+        starts[self.preferred] = self.head_start * plan.minimum_detectable_difference
         return starts

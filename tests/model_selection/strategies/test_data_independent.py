@@ -7,7 +7,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPLogisticRegression
-from dpselect.model_selection.strategies.data_independent import best_regularisations
+from dpselect.model_selection.strategies.data_independent import best_by_rule
 from dpselect.records.public_shape import PublicShape
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
@@ -80,9 +80,9 @@ def test_other_grids_are_refused_before_the_data(model, grid):
 
 class Member:
     def __init__(self, alpha, model=LOGISTIC):
-        self.alpha, self.model = alpha, clone(model).set_params(alpha=alpha)
+        self.ruled, self.model = alpha, clone(model).set_params(alpha=alpha)
 
-    but_for_alpha = ()
+    but_for_ruled = ()
 
     def shape(self, n):
         return PublicShape(n, 5)
@@ -92,7 +92,7 @@ class Member:
 def test_of_alphas_that_cost_the_same_the_smallest_is_taken(model):
     def best(*alphas):
         members = [Member(alpha, model) for alpha in alphas]
-        return best_regularisations(SimpleNamespace(candidates=members, n_samples=10**5), 1.0)
+        return best_by_rule(SimpleNamespace(candidates=members, n_samples=10**5), 1.0)
 
     alphas = [0.3, 0.1 + 0.2, 0.3, 1e-3, 0.1, 0.1, 0.1 * (1 + 1e-12), 1, 1.0, np.float32(0.1)]
     assert best(*alphas) == [3] and best(*alphas[:3], 1, 1.0) == [0]

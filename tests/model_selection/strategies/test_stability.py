@@ -52,7 +52,7 @@ def test_the_noise_of_fits_varies_around_that_of_the_plan():
         (LOGISTIC, {**GRID, "intercept_scaling": [0.5, 1.0]}, 0.5),
         (KERNELS, WIDTHS, 0.5),
         (DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]}, 0.5),
-        (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.5),
+        (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.3),
     ],
     ids=["alpha", "svc", "constant", "both", "kernels", "ridge", "histogram"],
 )
@@ -92,8 +92,20 @@ def test_scores_that_are_clearly_better_overrule_the_public_rule(monkeypatch):
     assert choices(monkeypatch, better, runs)[2] < limit
 
 
-def test_the_head_start_is_public(monkeypatch):
+HISTOGRAM = DPHistogramDensity(bounds=(-1, 1))
+
+
+@pytest.mark.parametrize("model, grid", [(LOGISTIC, GRID), (HISTOGRAM, {"bin_width": [0.1, 0.5, 1.0]})])
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_head_start_is_public(model, grid, broken, monkeypatch):
     """Equal on records that differ in everything, at the same noise."""
+    if broken:  # it starts where the records are
+        starts = module.Stability._head_starts
+        monkeypatch.setattr(
+            module.Stability,
+            "_head_starts",
+            lambda self, plan: starts(self, plan) * (1 + abs(exact[-1]).max()),
+        )
     given, exact = [], []
     choose, score = module.noisy_argmax, module.exact_scores
 
@@ -108,11 +120,18 @@ def test_the_head_start_is_public(monkeypatch):
     monkeypatch.setattr(module, "exact_scores", spy_scores)
     monkeypatch.setattr(module, "noisy_argmax", spy_choice)
     X, y = records()
-    fits = [seeded(search("stability")).fit(*data) for data in ((X, y), (-2 * X, np.ones_like(y)))]
+    fits = [
+        seeded(search("stability", model, grid)).fit(*data)
+        for data in ((X, y), (-2 * X, np.ones_like(y)))
+    ]
     one, two = (np.asarray(g) - e for g, e in zip(given, exact))
-    assert (exact[0] != exact[1]).all()
-    np.testing.assert_allclose(one, two, rtol=0, atol=1e-12)
-    expected = 2 * fits[0].plan_.minimum_detectable_difference * np.array([1, 0, 0])
+    assert (exact[0] != exact[1]).any()
+    assert np.allclose(one, two, rtol=0, atol=1e-12) == (not broken)
+    if broken:
+        return
+    multiple = 2 if model is LOGISTIC else 1
+    expected = np.zeros(3)
+    expected[one.argmax()] = multiple * fits[0].plan_.minimum_detectable_difference
     np.testing.assert_allclose(one, expected, rtol=0, atol=1e-12)
     assert fits[0].plan_.messages == fits[1].plan_.messages
 
@@ -129,7 +148,7 @@ def test_each_set_of_other_parameters_has_its_preferred_alpha():
     [
         (KERNELS, WIDTHS),
         (LOGISTIC, {"alpha": [0.1]}),
-        (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}),
+        (HISTOGRAM, {"noise": ["laplace", "discrete_laplace"]}),
     ],
     ids=["kernels", "single", "histogram"],
 )
