@@ -50,7 +50,7 @@ from ..utils.parameters import (
     with_values,
 )
 from ..utils.type_aliases import Array, FloatArray, MatrixLike
-from ..utils.validation import check_epsilon, refuse_fit_params
+from ..utils.validation import check_epsilon, is_zero, refuse_fit_params
 from .certificates import Certificate
 from .fit_warnings import warn_if_compared, warn_if_logged, warn_if_seeded, warn_of_little
 from .learned_numbers import Division, first_releases
@@ -161,6 +161,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         Whether a fit makes one or two passes, so that what is computed of records need not be stored.
     keeps : tuple of str
         Names of private attributes that are functions of what was released, and forgotten with it.
+    zero_without_noise : tuple of str
+        Parameters that may be 0 with ``epsilon=inf``.
     takes_groups : bool
         Whether `_release` weighs rows by ``records.persons.weight``, and `_calibration` makes the noise
         that hides all rows of one person where ``shape.persons``.
@@ -173,6 +175,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     reads_once: ClassVar[bool] = False
     keeps: ClassVar[tuple[str, ...]] = ()
     takes_groups: ClassVar[bool] = False
+    zero_without_noise: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -363,8 +366,11 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
 
     def _check_parameters(self):
         check_epsilon(self.epsilon)
+        noisy = self.epsilon < math.inf
         for name, check in self.parameter_checks.items():
-            check(name, getattr(self, name))
+            value = getattr(self, name)
+            if noisy or name not in self.zero_without_noise or not is_zero(value):
+                check(name, value)
         check_random_state(self.random_state)
 
     def _loss_of_a_fit(self):

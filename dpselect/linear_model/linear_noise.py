@@ -15,6 +15,7 @@ from ..exceptions import CertificateError
 from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from ..records.public_shape import PublicShape
+from ..rows import block_map
 from ..utils.parameters import with_values
 from .calibration import (
     Perturbation,
@@ -30,6 +31,10 @@ from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
 from .weights import Weights
+
+# Without privacy a smaller lambda, or 0, counts as this multiple of the largest curvature c R^2: with
+# less, models may be so long that rounding hides their gradient.
+NO_PENALTY = 1e-13
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,13 @@ class LinearProblem:
         """Return d, the number of coefficients of one binary problem."""
         return n_features + (self.constant is not None)
 
+    def farthest(self, y):
+        """Return how far a target is from the centre at most, in units, where the loss has no bound."""
+        loss = self.loss.unweighted
+        if loss.pull < math.inf:
+            return 0.0
+        return float(block_map(lambda block: abs(block - loss.centre), y).max()) / loss.unit
+
     def design(self, X):
         """Return the rows in the form in which they are trained on."""
         return Design(X, self.data_norm, self.constant, self.n_jobs, self.data_norm_l1)
@@ -178,6 +190,16 @@ class LinearProblem:
                 f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
                 f"use {self.loss.certified_score}."
             )
+
+
+def refuse_zero(alpha):
+    """Refuse alpha=0, which only a model without noise takes, for a model with noise."""
+    if not alpha > 0:
+        raise ValueError(
+            "alpha=0.0 is not allowed with a finite epsilon, because without regularisation one record "
+            "can move the model without limit; write a number from 1e-100 to 1e100, such as 0.01, or "
+            '"auto".'
+        )
 
 
 @dataclass(frozen=True)
@@ -260,6 +282,10 @@ class LinearNoise:
         if auto:
             given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, epsilon_each)
         given = float(given)
+        if epsilon < math.inf:
+            refuse_zero(given)
+        else:
+            given = max(given, NO_PENALTY * problem.loss.curvature * R**2)
         noise = cls(
             problem,
             shape,
@@ -286,13 +312,19 @@ class LinearNoise:
         alpha = float(alpha)
         return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), by_rule=False)
 
-    def at_norm(self, data_norm):
-        """Return the calibration of the same fit of rows that are no longer than this."""
-        if not 0 < data_norm < self.problem.data_norm:
-            return self
-        # rounding must not make a row longer
-        problem = replace(self.problem, data_norm=data_norm * (1 + 1e-9))
-        return self.of(problem, self.shape, self.epsilon, self.perturbation, self.alpha)
+    def at_bounds(self, data_norm, farthest, alpha):
+        """Return the calibration of the same fit without noise, for the bounds that records keep.
+
+        No row is longer than `data_norm`, and no target farther from the centre than `farthest` units.
+        """
+        problem = self.problem
+        if 0 < data_norm < problem.data_norm:
+            # rounding must not make a row longer
+            problem = replace(problem, data_norm=data_norm * (1 + 1e-9))
+        if problem.loss.pull == math.inf:
+            pull = problem.loss.lipschitz * farthest
+            problem = replace(problem, loss=with_values(problem.loss, pull=pull))
+        return self.of(problem, self.shape, self.epsilon, self.perturbation, alpha)
 
     @property
     def dimension(self):

@@ -68,6 +68,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     reads: ClassVar = {"lazily": True, "accept_sparse": "csr"}
     takes_groups: ClassVar = True
     ruled_param: ClassVar = "alpha"
+    zero_without_noise: ClassVar = ("alpha",)
     parameter_checks: ClassVar = {
         "alpha": unless(
             "auto",
@@ -302,7 +303,9 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     def _release(self, records, calibration, noise):
         if calibration.epsilon == math.inf:
             # without privacy nothing depends on bounds, nor does the accuracy of the solver
-            calibration = calibration.at_norm(largest_norm(records.X))
+            alpha = calibration.alpha if isinstance(self.alpha, str) else self.alpha
+            farthest = calibration.problem.farthest(records.y)
+            calibration = calibration.at_bounds(largest_norm(records.X), farthest, alpha)
         ((w,),) = solve([[calibration]], [noise], *design_and_targets(calibration.problem, records))
         return calibration.problem.attributes(w)
 

@@ -54,7 +54,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         the bounds B on counts and R on rows, or 2 B R G sqrt(2 d) / (3 n epsilon) with the noise of
         "l1", up to three times as much where n epsilon / d is below 100, and costs nothing. Output
         perturbation has four times as much. With very many records, and in output perturbation often,
-        it is the least at which the noise in the result costs less than bias.
+        it is the least at which the noise in the result costs less than bias. With
+        ``epsilon=inf`` it may be 0.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.

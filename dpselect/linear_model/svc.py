@@ -42,7 +42,8 @@ class DPLinearSVC(DPLinearClassifier):
         R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", up to three
         times as much where n epsilon / d is below 100 and down to half where it is above, and costs
         nothing. Output perturbation has four times as much. With very many records, and in output
-        perturbation often, it is the least at which the noise in the result costs less than bias.
+        perturbation often, it is the least at which the noise in the result costs less than bias. With
+        ``epsilon=inf`` it may be 0.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters.
     huber_width : float, default=0.5

@@ -111,12 +111,13 @@ class StabilityGridSearchCV(
 
         - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
           classifier varies, "data_independent". If features or kernels vary, `alpha` from its formula
-          and the rest by "optimal_risk", with a tenth of epsilon, or the first candidate where there are
-          too few records to choose (of a histogram the width of the public rule). Otherwise "stability" if its noise is small, or "random_stopping".
-        - "stability": by scores on all splits, at fixed noise. The `alpha` of "data_independent" wins
-          unless another one is clearly better, and so does the `bin_width` of a public rule. A grid that only varies how one release is read (`alpha`
-          of :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses on
-          the other, with the whole epsilon each.
+          and the rest by "optimal_risk", with a tenth of epsilon. Otherwise "stability" if its noise is
+          small, or "random_stopping". Where there are too few records to choose, the first candidate, or
+          the one of the public rule.
+        - "stability": by scores on all splits, at fixed noise. The `alpha` or `bin_width` of a public
+          rule wins unless another one is clearly better. A grid that only varies how one release is read
+          (`alpha` of :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and
+          chooses on the other, with the whole epsilon each.
         - "data_independent": `alpha` of a classifier, from public numbers; nothing is selected.
         - "optimal_risk": by the least risk of each linear model, and what its noise will add.
         - "budget_split": models that share epsilon, and a choice on held-out records.

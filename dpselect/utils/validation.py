@@ -16,6 +16,11 @@ SMALLEST_BOUND = 1e-100
 LARGEST_COUNT = 2**53
 
 
+def is_zero(value):
+    """Return whether a value is the number 0, and no truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and value == 0
+
+
 def check_number(
     name,
     value,

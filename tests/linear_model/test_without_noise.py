@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 
 from dpselect import (
     DPHuberRegressor,
@@ -11,8 +11,10 @@ from dpselect import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    StabilityGridSearchCV,
 )
 from dpselect.linear_model.linear_noise import LinearNoise
+from dpselect.records import PublicShape
 
 INF, N, ALPHA = float("inf"), 2000, 1e-3
 RNG = np.random.default_rng(0)
@@ -24,13 +26,13 @@ TARGETS = Z + 0.3 * RNG.normal(size=N)
 ROWS = np.column_stack([X, np.ones(N)])
 
 
-def newton(rows, derivatives, n_steps=50):
+def newton(rows, derivatives, n_steps=50, alpha=ALPHA):
     """The minimiser of a mean loss with the penalty, from its first and second derivatives."""
     w = np.zeros(rows.shape[1])
     for _ in range(n_steps):
         first, second = derivatives(rows @ w)
-        curvature = (rows * second[:, None]).T @ rows / N + ALPHA * np.eye(len(w))
-        w -= np.linalg.solve(curvature, rows.T @ first / N + ALPHA * w)
+        curvature = (rows * second[:, None]).T @ rows / N + alpha * np.eye(len(w))
+        w -= np.linalg.solve(curvature, rows.T @ first / N + alpha * w)
     return w
 
 
@@ -77,7 +79,7 @@ def test_a_loose_bound_on_rows_changes_nothing(name, twin, monkeypatch):
     if twin:  # its solver ends where the bound says that noise would hide the rest
         if name == "ridge":  # without a solver
             return
-        monkeypatch.setattr(LinearNoise, "at_norm", lambda self, data_norm: self)
+        monkeypatch.setattr(LinearNoise, "at_bounds", lambda self, *bounds: self)
     model, y, exact = EXACT[name]
     exact, worst = exact(), 0.0
     for data_norm in 10.0 ** np.arange(7):
@@ -85,6 +87,58 @@ def test_a_loose_bound_on_rows_changes_nothing(name, twin, monkeypatch):
         found = np.append(np.ravel(fitted.coef_), fitted.intercept_)
         worst = max(worst, np.linalg.norm(found - exact) / np.linalg.norm(exact))
     assert (worst <= 1e-6) == (not twin)
+
+
+UNPENALISED = {
+    "logistic": lambda: (
+        LogisticRegression(C=np.inf, solver="newton-cholesky", **OTHERS).fit(ROWS, LABELS).coef_[0]
+    ),
+    "poisson": lambda: (
+        PoissonRegressor(alpha=0, solver="newton-cholesky", **OTHERS).fit(ROWS, COUNTS).coef_
+    ),
+    "huber": lambda: newton(ROWS, pseudo_huber, alpha=0.0),
+    "ridge": lambda: LinearRegression(fit_intercept=False).fit(ROWS, TARGETS).coef_,
+}
+
+
+@pytest.mark.parametrize("alpha", [0, 0.0, 1e-100, 1e-14])
+@pytest.mark.parametrize("name", UNPENALISED)
+def test_no_penalty(name, alpha):
+    """Of 0 and of what is as good as 0, at any bound: rounding does not end the solver at 0."""
+    model, y, _ = EXACT[name]
+    exact = UNPENALISED[name]()
+    for data_norm in (1.0, 1e6):
+        fitted = clone(model).set_params(alpha=alpha, data_norm=data_norm).fit(X, y)
+        found = np.append(np.ravel(fitted.coef_), fitted.intercept_)
+        assert np.linalg.norm(found - exact) <= 1e-6 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("name", UNPENALISED)
+@pytest.mark.parametrize("epsilon, alpha", [(1.0, 0.0), (INF, False), (INF, -1.0), (INF, float("nan"))])
+def test_with_noise_there_is_a_penalty(name, epsilon, alpha):
+    model, y, _ = EXACT[name]
+    with pytest.raises((ValueError, TypeError), match="alpha"):
+        clone(model).set_params(epsilon=epsilon, alpha=alpha).fit(X, y)
+    if epsilon < INF and name != "ridge":  # as a search would train it
+        with pytest.raises(ValueError, match="alpha=0.0 is not allowed"):
+            clone(model).set_params(alpha=alpha).calibration(PublicShape(N, 3), epsilon)
+
+
+def test_separable_classes_and_equal_columns_have_a_model():
+    labels = (Z > 0).astype(int)
+    model = DPLogisticRegression(INF, classes=[0, 1], alpha=0, data_norm=10.0).fit(X, labels)
+    assert model.score(X, labels) > 0.999 and np.isfinite(model.coef_).all()
+    doubled = DPHuberRegressor(INF, target_range=(-4, 4), alpha=0, data_norm=10.0).fit(
+        X[:, [0, 0]], TARGETS
+    )
+    assert doubled.coef_[0] == pytest.approx(doubled.coef_[1], rel=1e-2)
+
+
+def test_a_search_without_noise_takes_it():
+    grid = {"alpha": [0.0, 10.0]}
+    model = DPLogisticRegression(classes=[0, 1])
+    search = StabilityGridSearchCV(model, grid, epsilon=INF).fit(X, LABELS)
+    assert search.best_params_ == {"alpha": 0.0} and search.refit_time_ >= 0
 
 
 def test_alpha_auto_follows_the_bound():

@@ -130,5 +130,5 @@ plt.show()
 # still pays for the choice, mostly for that of the public rule. From 5 on, as with the long grid in
 # the left panel, it does not choose: the width of the rule is taken, with all of epsilon. So leave
 # out what you would not want, and if you know without the records how fine the shape is, give
-# ``bin_width`` and keep the whole budget. A table of counts of two columns, one of categories, is on the page
-# :doc:`/density`.
+# ``bin_width`` and keep the whole budget. A table of counts of two columns, one of categories, is
+# on the page :doc:`/density`.

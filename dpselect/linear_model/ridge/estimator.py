@@ -21,7 +21,16 @@ from ...records.training import share_records
 from ...rows import block_map
 from ...utils.parameters import as_fitted, keep_params
 from ...utils.type_aliases import FloatArray, MatrixLike
-from ...utils.validation import flag, interval, middle_and_half, number, one_of, size, unless
+from ...utils.validation import (
+    SMALLEST_BOUND,
+    flag,
+    interval,
+    middle_and_half,
+    number,
+    one_of,
+    size,
+    unless,
+)
 from ..norms_and_rates import LearnsNormsMixin
 from ..sklearn_models import plain_model
 from ..sweep import optimal_values, scores_of_splits
@@ -59,7 +68,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         from knowledge of the field and not from the targets: the noise is proportional to its length.
     alpha : float, default=0.01
         Strength of the regularisation of the *mean* loss; scikit-learn's Ridge has
-        alpha = n_samples times this one.
+        alpha = n_samples times this one. With ``epsilon=inf`` it may be 0.
     perturbation : {"covariance", "objective", "output"}, default="covariance"
         Where the noise enters. With covariance perturbation other values of `alpha` cost
         nothing more: see :meth:`post_process`. The other two need a large `alpha`; the noise
@@ -142,6 +151,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
 
     reads = {"lazily": True, "accept_sparse": "csr"}
     reads_once = True
+    zero_without_noise = ("alpha",)
     keeps = ("_rho", "_decomposed")
     parameter_checks = {
         "alpha": size(
@@ -248,7 +258,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             centre,
             half,
             bool(self.fit_intercept),
-            float(self.alpha),
+            max(float(self.alpha), SMALLEST_BOUND),
             None if self.coef_bound is None else float(self.coef_bound),
             self.perturbation,
             float(self.delta),
