@@ -32,6 +32,7 @@ def called(node):
     return getattr(function, "id", getattr(function, "attr", ""))
 
 
+@cache
 def functions_of(tree):
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 
@@ -46,15 +47,13 @@ def asserts(node, helpers=()):
     )
 
 
-def asserting_helpers(trees):
-    """Return the names of functions of the tests that assert, or call one that does."""
-    nodes = [
-        (function.name, [*ast.walk(function)])
-        for tree in trees.values()
-        for function in functions_of(tree)
-    ]
-    calls = [(name, {called(node) for node in within}) for name, within in nodes]
-    found = {name for name, within in nodes if any(map(asserts, within))}
+def asserting_helpers(functions):
+    """Return the names of functions of the tests that assert, or call one that does.
+
+    `functions` are those of all files, and the nodes within each.
+    """
+    calls = [(function.name, {called(node) for node in within}) for function, within in functions]
+    found = {function.name for function, within in functions if any(map(asserts, within))}
     while new := {name for name, names in calls if names & found} - found:
         found |= new
     return {name for name in found if not name.startswith("test_")}
@@ -70,9 +69,10 @@ class Scan:
     """
 
     def __init__(self, trees):
-        self.trees, self.helpers, self.filling = trees, asserting_helpers(trees), set()
-        for function in (f for tree in trees.values() for f in functions_of(tree)):
-            values = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+        functions = [(f, [*ast.walk(f)]) for tree in trees.values() for f in functions_of(tree)]
+        self.trees, self.helpers, self.filling = trees, asserting_helpers(functions), set()
+        for function, within in functions:
+            values = [node.value for node in within if isinstance(node, ast.Return)]
             if values and all(self.filled(value, parameters(function)) for value in values):
                 self.filling.add(function.name)
 
