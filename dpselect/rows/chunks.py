@@ -147,6 +147,11 @@ class ChunkRows(LocalRows):
                 f"read({i}) returned columns of other names than feature_names, so models would mix "
                 "them up; return the columns in the order of feature_names."
             )
+        if names is None and self.names is not None and isinstance(chunk, np.ndarray):
+            import pandas as pd
+
+            # steps that are fitted on it know the names, as checks of X do
+            return pd.DataFrame(chunk, columns=self.names)
         return chunk
 
 

@@ -16,7 +16,7 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.model_selection import exact_scores as evaluation
-from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, TableEncoder
 from dpselect.rows import distributed as distributed_rows
 
 from .kinds import chunked, few_forms
@@ -210,3 +210,24 @@ def test_a_search_without_privacy_does_not_gather(records, tmp_path):
         with pytest.raises(ValueError, match="gather all rows"):
             search.fit(*few_forms(X, labels, tmp_path)[name])
     search.fit(few_forms(X, labels, tmp_path)["memory map"][0], labels)
+
+
+@pytest.mark.parametrize("step", [BoundedScaler((-1, 1)), TableEncoder((-1, 1), expansion="linear")])
+def test_names_of_chunks_without_names_are_those_of_the_search(step, records):
+    """A fit and a prediction see the same names, whether chunks are arrays or frames."""
+    pd = pytest.importorskip("pandas")
+    X, labels, _ = records
+    names = [f"column {j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names)
+    half = len(X) // 2
+    search = StabilityGridSearchCV(
+        make_pipeline(step, DPLogisticRegression(classes=[0, 1])), {}, random_state=0
+    )
+    expected = clone(search).fit(frame, labels)
+    for rows in (X, frame):
+        parts = [rows[:half], rows[half:]]
+        chunks = RowChunks(parts.__getitem__, [half, len(X) - half], len(names), feature_names=names)
+        # any warning is an error
+        search.fit(chunks, labels)
+        assert search.feature_names_in_.tolist() == names
+        np.testing.assert_array_equal(search.predict(chunks), expected.predict(frame))
