@@ -19,6 +19,7 @@ import dpselect
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
+import learned_ranges  # noqa: E402
 import weak_model  # noqa: E402
 
 DOC = ROOT / "doc"
@@ -248,6 +249,11 @@ def test_the_estimator_for_authors_is_scikit_learns(monkeypatch):
         warnings.simplefilter("ignore")  # of seeds, and of labels that are learned
         results = check_estimator(module.SignedMean())
     assert len(results) > 40 and {result["status"] for result in results} <= {"passed", "skipped"}
+
+
+def test_what_learned_ranges_gain_is_what_was_measured():
+    results = pd.read_csv(learned_ranges.RESULTS)
+    assert (DOC / "learned_ranges.inc").read_text() == learned_ranges.report(results)
 
 
 def test_what_helps_a_weak_model_is_what_was_measured():

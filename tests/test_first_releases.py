@@ -356,7 +356,7 @@ def test_a_division_adds_up():
 class Learner:
     """Records the epsilon with which something is learned."""
 
-    what = "a number"
+    what, delta = "a number", 0.0
 
     def __init__(self, fraction):
         self.fraction, self.seen = fraction, []

@@ -220,6 +220,12 @@ def _task(parser):
         "--pairs auto",
     )
     parser.add_argument(
+        "--learn-ranges",
+        action="store_true",
+        help="learn narrower bounds of numbers within those of the schema, for a tenth of epsilon, if "
+        "public numbers say that they can be known; for bounds that are much too wide",
+    )
+    parser.add_argument(
         "--base-rate",
         metavar="P",
         help="public guess of the share of the second label in the schema, such as 0.05, or of the mean "

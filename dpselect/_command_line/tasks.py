@@ -118,6 +118,8 @@ def make_task(schema, target, arguments):
         encoded = {"expansion": arguments.expansion or "auto"}
         if arguments.lines:
             encoded = {"expansion": "linear", "categories": "onehot"}
+        if arguments.learn_ranges:
+            encoded["ranges"] = "auto"
         model = _model(name, column)
         _set_params(model, name, arguments)
         try:
@@ -155,6 +157,11 @@ def _set_params(model, name, arguments):
         model.set_params(class_weight=arguments.class_weight)
     if arguments.base_rate is not None:
         model.set_params(base_rate=_base_rate(model, name, arguments.base_rate))
+    if arguments.learn_ranges and arguments.excess_risk is not None:
+        raise CommandError(
+            "--learn-ranges takes a tenth of a fixed epsilon, and --excess-risk looks for one; leave "
+            "one out."
+        )
     if arguments.max_weight is not None:
         model.set_params(max_sample_weight=arguments.max_weight)
     if arguments.delta is not None:
@@ -239,7 +246,7 @@ def _check_target(name, target, column):
 def _refuse_for_density(arguments):
     for option in (
         *("alpha", "lines", "expansion", "excess_risk", "delta", "columns"),
-        *("pairs", "class_weight", "weights", "max_weight", "base_rate"),
+        *("pairs", "class_weight", "weights", "max_weight", "base_rate", "learn_ranges"),
     ):
         if getattr(arguments, option):
             raise CommandError(

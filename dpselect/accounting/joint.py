@@ -37,12 +37,13 @@ def _joint_epsilon(parts, largest, delta):
     """Return the least multiple of a step at which all together are private, or inf."""
     step = largest / N_STEPS
     choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
-    gaussian = [part.event.mu for part in parts if isinstance(part.event, GaussianEvent)]
-    # one other event can start with its exact profile; the others count by their (epsilon, delta)
+    gaussian = math.hypot(*(part.event.mu for part in parts if isinstance(part.event, GaussianEvent)))
+    # one other event can start with its profile; the others count by their (epsilon, delta)
     exact = [part for part in parts if isinstance(part.event, ObjectiveEvent)]
     stated = [part for part in parts if part.event is None]
-    n_exact = 0 if gaussian else 1
-    exact, stated = exact[:n_exact], stated + exact[n_exact:]
+    exact, stated = exact[:1], stated + exact[1:]
+    if exact:
+        mu, gaussian = math.hypot(mu, gaussian), 0.0
     left = delta - math.fsum(part.delta for part in stated)
     if not left > 0:
         return math.inf
@@ -51,7 +52,7 @@ def _joint_epsilon(parts, largest, delta):
     epsilons = np.arange(middle + 1) * step
     deltas = np.zeros(middle + 1)  # the profile of no release
     if gaussian:
-        deltas = GaussianEvent(math.hypot(*gaussian)).profile(epsilons)
+        deltas = GaussianEvent(gaussian).profile(epsilons)
     for part in exact:
         deltas = np.minimum(
             part.event.profile(epsilons), stated_profile(part.epsilon, part.delta, epsilons)

@@ -257,22 +257,53 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         told = None if is_included() else partial(warn_of_little, type(self))
         with spending(self, loss) as reservation:
             first, calibration = self._train(X, y, self.epsilon, self.random_state, before_noise=told)
-            known = {}
-            if loss.epsilon < math.inf:
-                known["event"] = event_of_fit(calibration, bool(first.releases))
-            # whether delta was used depends on the records, so it must be charged either way
-            if not first.releases:
-                known["delta"] = min(loss.delta, getattr(calibration, "delta", loss.delta))
-            if any(value != getattr(loss, name) for name, value in known.items()):
-                loss = replace(loss, **known)
-            self.privacy_ = loss
-            if first.releases:
-                owners = dict.fromkeys(first.releases, type(self).__name__)
-                losses = first.losses(owners, loss.seeded, loss.adjacency)
-                losses.append(replace(loss, epsilon=first.rest))
-                self.privacy_ = jointly(losses, label=loss.label)
+            self.privacy_ = self._stated(loss, first, calibration)
             reservation.commit(self.privacy_)
         return self
+
+    def _stated(self, loss, first, calibration):
+        """Return what a fit states, by its largest loss, its Division and its noise calibration."""
+        known = {}
+        if loss.epsilon < math.inf:
+            known["event"] = event_of_fit(calibration, bool(first.releases))
+        # whether delta was used depends on the records, so it must be charged either way
+        if not first.releases:
+            known["delta"] = min(loss.delta, getattr(calibration, "delta", loss.delta))
+        if any(value != getattr(loss, name) for name, value in known.items()):
+            loss = replace(loss, **known)
+        if not first.releases:
+            return loss
+        owners = dict.fromkeys(first.releases, type(self).__name__)
+        losses = first.losses(owners, loss.seeded, loss.adjacency)
+        return jointly([*losses, replace(loss, epsilon=first.rest)], label=loss.label)
+
+    def planned_loss(self, shape: PublicShape) -> PrivacyLoss:
+        """Return what a fit of records of a shape will state: a function of public numbers alone.
+
+        Parameters
+        ----------
+        shape : PublicShape
+
+        Returns
+        -------
+        PrivacyLoss
+        """
+        self._check_parameters()
+        epsilon, loss = float(self.epsilon), self._loss_of_a_fit()
+        if shape.persons:
+            loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
+        learned = first_releases(self)
+        model = self._with_values({name: release.stand_in for name, release in learned.items()})
+        first = self._division(model, shape, epsilon)
+        return self._stated(loss, first, model._calibration(shape, first.rest))
+
+    def _division(self, guess, shape, epsilon):
+        """Return the Division of epsilon between first releases and training, by public numbers."""
+        planned = {
+            name: release.planned(guess, shape, epsilon)
+            for name, release in first_releases(self).items()
+        }
+        return Division({name: release for name, release in planned.items() if release}, epsilon)
 
     def _train(self, X, y, epsilon, random_state, before_noise=None):
         """Set the released attributes, for an epsilon and a random state; charges no ledger.
@@ -290,10 +321,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             guess = self._with_values({name: release.stand_in for name, release in learned.items()})
             if before_noise is not None:  # here, as what is learned is private
                 before_noise(guess._calibration(records.shape, epsilon))
-            planned = {
-                name: release.planned(guess, records.shape, epsilon) for name, release in learned.items()
-            }
-            first = Division({n: release for n, release in planned.items() if release}, epsilon)
+            first = self._division(guess, records.shape, epsilon)
             stream = root_stream(random_state)
             values = dict.fromkeys(learned) | {
                 name: first.learn(name, records, stream) for name in first.releases

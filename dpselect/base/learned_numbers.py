@@ -36,6 +36,8 @@ class FirstRelease(ABC):
         Whether it depends on the rows as the model sees them, and not on labels alone.
     fraction : float
         Of the epsilon of the fit, greater than 0 and less than 1.
+    delta : float
+        Of the release.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class FirstRelease(ABC):
     optional: ClassVar[bool] = False
     reads_rows: ClassVar[bool] = True
     fraction: float = FRACTION
+    delta: float = 0.0
 
     def event(self, epsilon):
         """Return the Event of a release with a loss of epsilon, or None.
@@ -131,6 +134,7 @@ class Division:
         return [
             PrivacyLoss(
                 self.share(name),
+                release.delta if self.epsilon < math.inf else 0.0,
                 label=f"{owners[name]}: {release.what}",
                 seeded=seeded,
                 adjacency=adjacency,

@@ -9,10 +9,13 @@ from sklearn.pipeline import Pipeline
 
 from ..base.capabilities import require
 from ..base.estimator import PrivateEstimator
+from ..base.learned_numbers import first_releases
 from ..exceptions import CertificateError
 from ..ledger import refuse_inner_ledger
 from ..preprocessing.kinds_check import check_kinds
+from ..preprocessing.learned_ranges import narrowed
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
+from ..preprocessing.ranges_of_a_fit import ranges_to_learn
 from ..preprocessing.table_form import is_documents
 from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline, known_share, write_share
 from ..records.public_shape import PublicShape, n_problems
@@ -90,6 +93,32 @@ class Candidate:
         estimator = clone(self.estimator)
         last_step(estimator).set_params(**params)
         return replace(self, estimator=estimator)
+
+    def first_releases(self):
+        """Return what is learned first, by the parameter: of the model, and `ranges` of its encoder."""
+        tabular = isinstance(self.estimator, TabularPipeline)
+        ranges = ranges_to_learn(self.estimator) if tabular else None
+        return first_releases(self.model) | ({} if ranges is None else {"ranges": ranges})
+
+    def with_learned(self, ranges=None, **params):
+        """Return the candidate with values of what is learned first; ranges of None keep the schema."""
+        changed = self.with_model_params(**params)
+        if isinstance(self.estimator, TabularPipeline):
+            encoder = changed.estimator.steps[-2][1]
+            if ranges is not None:
+                encoder.set_params(schema=narrowed(encoder.public_schema(), ranges))
+            encoder.set_params(ranges=None)
+        return changed
+
+    def rows_of_numbers(self, release, X):
+        """Return the rows that ranges are learned from."""
+
+        def transform(encoder):
+            estimator = Pipeline([("encoder", encoder), ("model", self.model)])
+            alone = replace(self, estimator=estimator, n_features=None, fitted_steps=None, output=None)
+            return alone.transform(X, for_one_fit=True)
+
+        return release.rows(self.estimator.steps[-2][1], transform)
 
     def fitted_on(self, public):
         """Return the candidate with its steps fitted on a dummy row of a table with these PublicRows."""

@@ -1,9 +1,12 @@
 """Numbers that the models of a search learn before it chooses: once for all candidates."""
 
+import math
 from dataclasses import dataclass, field
 
+from ..accounting.privacy_loss import remainder
 from ..base.estimator import Trial
 from ..base.learned_numbers import Division, FirstRelease, first_releases
+from .candidates import parameters
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class ToLearn:
     places : dict of str to list of int
         The candidates that wait for it.
     owners : dict of str to str
-        The class of the model that has it.
+        The class of what has it.
     """
 
     releases: dict[str, FirstRelease] = field(default_factory=dict)
@@ -29,13 +32,14 @@ class ToLearn:
         """Return what is learned first, or refuse several releases for one parameter."""
         found = cls()
         for i, candidate in enumerate(candidates):
-            for name, release in first_releases(candidate.model).items():
+            for name, release in candidate.first_releases().items():
                 if name in found.releases:
                     first = candidates[found.places[name][0]]
                     _refuse_another(name, found.releases[name], release, first, candidate)
                 found.releases[name] = release
                 found.places.setdefault(name, []).append(i)
-                found.owners.setdefault(name, type(candidate.model).__name__)
+                owner = "TableEncoder" if name == "ranges" else type(candidate.model).__name__
+                found.owners.setdefault(name, owner)
         return found
 
     def with_placeholders(self, candidates):
@@ -71,11 +75,28 @@ class ToLearn:
         """Return the losses of what is learned."""
         return division.losses(self.owners, problem.seeded, problem.adjacency)
 
+    def with_rest_of_delta(self, division, candidates):
+        """Return the candidates with models that have what is left of their delta."""
+        spent = math.fsum(release.delta for release in division.releases.values())
+        if not spent:
+            return candidates
+        deltas = [float(parameters(candidate.model).get("delta", 0.0)) for candidate in candidates]
+        return [
+            candidate.with_model_params(delta=max(0.0, remainder(delta, [spent])))
+            if delta
+            else candidate
+            for candidate, delta in zip(candidates, deltas)
+        ]
+
     def learned(self, division, paying, candidates, records, stream):
         """Return the candidates with numbers that are learned from all records."""
         values = {}
-        for name in division.releases:
+        for name, release in division.releases.items():
             first = candidates[paying[name][0]]
+            if name == "ranges":
+                sums = release.summed(first.rows_of_numbers(release, records.X), records.persons)
+                values[name] = division.learn(name, sums, stream)
+                continue
             trial = Trial(first.model, division.epsilon)
             rows = trial.records(first.transform(records.X), records.targets())
             values[name] = division.learn(name, rows, stream)
@@ -87,7 +108,7 @@ class ToLearn:
             for i in places:
                 params.setdefault(i, {})[name] = value(i, name)
         return [
-            candidate.with_model_params(**params[i]) if i in params else candidate
+            candidate.with_learned(**params[i]) if i in params else candidate
             for i, candidate in enumerate(candidates)
         ]
 

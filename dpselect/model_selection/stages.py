@@ -12,9 +12,10 @@ from ..base.fit_warnings import warn_of_little
 from ..base.learned_numbers import Division
 from ..config import warn_caller
 from ..ledger.spending import Spending
+from ..preprocessing.learned_ranges import MOST_NOISE
 from ..rows import n_rows
 from .budget import loss_of_any_model, steps_at_most, without_events_of_models
-from .candidates import n_columns, with_classes
+from .candidates import n_columns, with_classes, with_columns
 from .exact_scores import records_for_steps
 from .final_fit import fit_for_release, release_state
 from .learned_first import ToLearn
@@ -26,6 +27,11 @@ from .set_aside import SetAside, check_held, count_held
 from .sklearn_forms import scores_of, scoring_that_chooses
 from .splits import make_splits
 from .strategies import Strategy, strategy_class
+
+NOTHING_OF_RANGES = (
+    f"ranges='auto' learns nothing here, because the noise of a mean would be above {MOST_NOISE:g}; the "
+    "bounds of the schema stay, and cost nothing."
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ def _warn_of_little(search, strategy):
 
 
 class LearnedNumbers(Stage):
-    """Learn data_norm="auto" and base_rate="auto" once, before the candidates are compared."""
+    """Learn what is "auto" once, before the candidates are compared."""
 
     def price(self, problem: SearchProblem) -> list[Price]:
         numbers = ToLearn.of(problem.candidates)
@@ -125,6 +131,8 @@ class LearnedNumbers(Stage):
             return [Price([], problem)]
         if not problem.is_dummy:
             planned, division, _ = self._divided(problem, numbers)
+            if "ranges" in numbers.releases and "ranges" not in division.releases:
+                planned = replace(planned, messages=(*planned.messages, NOTHING_OF_RANGES))
             return [self._paid(planned, numbers, division)]
         # the number of records decides later whether they are worth it
         planned = self._planned(problem, numbers)
@@ -147,7 +155,10 @@ class LearnedNumbers(Stage):
         losses = numbers.losses(division, problem)
         if not losses:  # so that the strategy is made once
             return Price([], problem)
-        return Price(losses, replace(problem, budget=problem.budget.spend(losses)))
+        candidates = numbers.with_rest_of_delta(division, problem.candidates)
+        return Price(
+            losses, replace(problem, budget=problem.budget.spend(losses), candidates=candidates)
+        )
 
     def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
         numbers = ToLearn.of(problem.candidates)
@@ -161,6 +172,8 @@ class LearnedNumbers(Stage):
         candidates = numbers.learned(
             division, paying, strategy.problem.candidates, records, problem.stream.for_release()
         )
+        if "ranges" in division.releases:  # their encoders are others now
+            candidates = with_columns(candidates, problem.n_features, problem.public)
         # the strategy was decided before anything was learned: what is stated goes by it
         decided = strategy.after_learning(candidates)
         return Released(price.losses, replace(price.problem, decided=decided), records)

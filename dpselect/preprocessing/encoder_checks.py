@@ -80,6 +80,10 @@ def check_parameters(encoder, schema):
         why="random features are public, and come from a public seed",
         instead="write an integer of 0 or more, such as 0",
     )
+    if encoder.ranges is not None:
+        check_choice(
+            "ranges", encoder.ranges, ("auto",), why="bounds are learned, or those of the schema (None)"
+        )
     check_flag("sparse_output", encoder.sparse_output, why="it says what kind of matrix is returned")
     check_choice(
         "handle_unknown",

@@ -134,6 +134,7 @@ def _paid(step):
         return _paid(step.estimator)
     if releases_privately(step):
         check_is_fitted(step, "privacy_")
+    if isinstance(getattr(step, "privacy_", None), PrivacyLoss):  # an encoder may have learned ranges
         return [step.privacy_]
     return [loss for _, part in fitted_parts(step) for loss in _paid(part)]
 

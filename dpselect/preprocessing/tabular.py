@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from functools import wraps
+from contextlib import contextmanager
+from functools import partial, wraps
 from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -15,14 +16,28 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 
 from ..accounting.gaussian import gaussian_mu
-from ..records.persons import Persons
-from ..records.public_shape import n_problems
+from ..accounting.joint import jointly
+from ..base.capabilities import TakesWeights, require
+from ..base.estimator import Trial
+from ..base.fit_warnings import warn_if_seeded
+from ..config import get_config as own_config
+from ..exceptions import CertificateError
+from ..ledger import spending
+from ..noise import all_finite, as_generator, root_stream
+from ..records.persons import Persons, adjacency_of
+from ..records.public_shape import PublicShape, n_problems
+from ..records.records import Weighted
 from ..rows import as_lazy, column_names, is_lazy, n_rows, read_by_block
+from ..utils.atomic import all_or_nothing
+from ..utils.parameters import keep_params
 from ..utils.type_aliases import Estimator
-from ..utils.validation import check_epsilon
+from ..utils.validation import check_epsilon, refuse_fit_params
 from .foreign_columns import refuse_foreign_columns
+from .learned_ranges import narrowed
+from .ranges_of_a_fit import Shares, ranges_to_learn
 from .table_encoder import TableEncoder
 from .table_form import list_columns
+from .table_terms import TableTerms
 
 # parameters that a pipeline sets in its model, and in its encoder
 BOUNDS, TOLD = ("data_norm", "data_norm_l1"), ("n_epsilon", "n_mu")
@@ -196,12 +211,58 @@ class TabularPipeline(Pipeline):
         self : object
         """
         params = self._by_step(params)
-        groups = self._groups(params)
+        groups = self._params_of_model(params).get("groups")
         self._refuse_foreign_columns(X)
         write_share(self)
         # with persons, the number of rows is not public
-        self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
-        return super().fit(self._by_block(X), y, **params)
+        persons = None if groups is None else Persons.of(groups, X)
+        n = n_rows(X) if persons is None else persons.n
+        self.bound(n)
+        release = ranges_to_learn(self)
+        if release is None:
+            return super().fit(self._by_block(X), y, **params)
+        return self._fit_within_ranges(release, X, y, n, persons, params)
+
+    def _fit_within_ranges(self, release, X, y, n, persons, params):
+        """Learn ranges of the numbers, and fit the steps with what is left of the budget."""
+        encoder, model = (step for _, step in self.steps)
+        learns = check_epsilon(model.epsilon) < math.inf
+        if learns and is_classifier(model) and model.classes is None:
+            raise ValueError(
+                "ranges='auto' divides epsilon by public numbers, and classes=None learns the labels "
+                "from y; write classes=[...] in the model, all labels that a record may have."
+            )
+        if persons is not None:
+            model.check_takes_groups()
+        d = TableTerms.of(encoder, encoder.public_schema()).terms[-1].outputs.stop
+        shape = PublicShape(n, d, n_problems(model), persons is not None)
+        shares = Shares.of(release, model, shape, adjacency_of(persons is not None), type(self).__name__)
+        if shares is None:
+            with _set_meanwhile(encoder, ranges=None):
+                return super().fit(self._by_block(X), y, **params)
+        with all_or_nothing(encoder), all_or_nothing(model), spending(model, shares.total) as charge:
+            # before noise is drawn: what is wrong with the records is refused, and costs nothing
+            rows = release.rows(encoder, partial(_encoded, X))
+            _check_records(model, rows, y, **self._params_of_model(params))
+            sums = release.summed(rows, persons)
+            generator = as_generator(root_stream(model.random_state).child("first", "ranges"))
+            ranges = all_finite(shares.release.learn(sums, shares.ranges.epsilon, generator))
+            schema = narrowed(encoder.public_schema(), ranges)
+            left = {name: getattr(shares.model, name) for name in ("epsilon", "delta")}
+            left = {name: value for name, value in left.items() if name in model.get_params(deep=False)}
+            with _set_meanwhile(encoder, schema=schema, ranges=None), _set_meanwhile(model, **left):
+                super().fit(self._by_block(X), y, **params)
+            keep_params(encoder)  # what is public is the schema that was given
+            encoder.privacy_ = shares.ranges
+            loss = jointly([shares.ranges, model.privacy_], label=shares.total.label)
+            if loss.epsilon > shares.total.epsilon or loss.delta > shares.total.delta:
+                raise CertificateError(
+                    f"{type(model).__name__} states more than was planned for the same public "
+                    "numbers, so nothing is released and the reservation counts in full; let _stated() "
+                    "follow from these alone."
+                )
+            charge.commit(loss)
+        return self
 
     def to_sklearn(self) -> Pipeline:
         """Return an equal Pipeline of scikit-learn alone: see :func:`dpselect.export.to_sklearn`.
@@ -274,12 +335,41 @@ class TabularPipeline(Pipeline):
                 params[name] = value
         return params
 
-    def _groups(self, params):
-        """Return the ids of persons that are passed to the model, or None."""
+    def _params_of_model(self, params):
+        """Return the fit parameters of the model, by their own names."""
         name = self.steps[-1][0]
-        if not (params and get_config()["enable_metadata_routing"]):
-            return params.get(f"{name}__groups")
-        return process_routing(self, "fit", **params)[name].fit.get("groups")
+        if params and get_config()["enable_metadata_routing"]:
+            return process_routing(self, "fit", **params)[name].fit
+        return {key.removeprefix(f"{name}__"): value for key, value in params.items()}
+
+
+@contextmanager
+def _set_meanwhile(estimator, **params):
+    """Set parameters of an estimator for a block; the fits inside keep them as those of the fit."""
+    before = {name: getattr(estimator, name) for name in params}
+    estimator.set_params(**params)
+    try:
+        yield
+    finally:
+        estimator.set_params(**before)
+
+
+def _check_records(model, rows, y, sample_weight=None, groups=None, **others):
+    """Refuse now what the fit of a private model would refuse; the rows stand for those of the fit."""
+    if own_config()["strict"]:
+        warn_if_seeded(model)  # raises
+    refuse_fit_params(model, others)
+    if sample_weight is not None:
+        require(TakesWeights, model, "sample_weight", "leave it out")
+        model.check_takes_weights()
+    Trial(model, model.epsilon).records(rows, Weighted.of(y, sample_weight, groups))
+
+
+def _encoded(X, encoder):
+    """Return the rows of an encoder, made anew in each pass if they are many."""
+    fitted = encoder.fit(X)
+    lazy = read_by_block(X, fitted.terms_[-1].outputs.stop, cheap=True)
+    return fitted.transform(X if lazy is None else lazy)
 
 
 def _no_step(name, steps, known):
@@ -303,7 +393,9 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     model : estimator
         A private model of dpselect, but no histogram; it is cloned.
     **encoder_params : dict
-        Of the :class:`TableEncoder`.
+        Of the :class:`TableEncoder`. With ``ranges="auto"`` a fit learns narrower bounds of numbers
+        before it trains the model: with a tenth of the model's epsilon, or with Gaussian noise if the
+        model has a delta and so keeps more than nine tenths.
 
     Returns
     -------

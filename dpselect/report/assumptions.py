@@ -5,6 +5,7 @@ import inspect
 from ..accounting.privacy_loss import Adjacency
 from ..evaluation import CalibratedModel, Evaluation
 from ..linear_model import CoefficientIntervals
+from ..preprocessing.learned_ranges import TableRanges
 from ..preprocessing.schema import NumberColumn
 from ..private_model import PrivateModel
 from .document import Table
@@ -12,6 +13,10 @@ from .released_parts import as_text, estimators_in, fitted_parts_of, given_parts
 
 # parameters that are reported elsewhere, or do not affect the release
 UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
+SCHEMA = "The schema, what columns of the table can hold:"
+LEARNED_SCHEMA = (
+    "The schema with bounds of numbers that were learned, beyond which they count as a bound:"
+)
 NOT_COVERED = (
     (
         "How the public assumptions were found. A bound, a category, a grid or a norm that was looked "
@@ -29,7 +34,7 @@ NOT_COVERED = (
 )
 
 
-def public_assumptions(model):
+def public_assumptions(model, loss):
     """Return the blocks on what was known or decided without looking at the records."""
     rows = [
         (where, name, as_text(value))
@@ -56,9 +61,17 @@ def public_assumptions(model):
         "evaluation."
         for where, part in computed
     ]
+    ranges_learned = any(part.label.endswith(TableRanges.what) for _, part, _ in loss.outline())
     for _, part in fitted_parts_of(model):
         if hasattr(part, "schema_"):
-            blocks += ["The schema, what columns of the table can hold:", _schema(part.schema_)]
+            blocks += [LEARNED_SCHEMA if ranges_learned else SCHEMA, _schema(part.schema_)]
+    if ranges_learned:
+        given = [part for _, part in given_parts(model) if getattr(part, "ranges", None) is not None]
+        for part in given:
+            blocks += [
+                f"{SCHEMA[:-1]}, within which bounds were learned:",
+                _schema(part.public_schema()),
+            ]
     return tuple(blocks)
 
 

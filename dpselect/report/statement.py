@@ -163,7 +163,7 @@ def privacy_report(
         Section("What was released", _released(name, model, trained, loss, about)),
         Section("Who is protected", _protected(loss, _n_records(trained, loss))),
         Section(f"What epsilon = {loss.epsilon:.6g} means", meaning(planned, loss)),
-        Section("What is taken to be public", public_assumptions(model)),
+        Section("What is taken to be public", public_assumptions(model, loss)),
         Section("What is not covered", not_covered(model, trained, loss, seeded)),
     ]
     if isinstance(evaluation, Evaluation):

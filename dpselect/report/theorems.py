@@ -123,6 +123,13 @@ PROOFS = (
         Proof(r"\w+: mean of the targets", "Theorem 5", "first_releases", persons=persons)
         for persons in (False, True)
     ),
+    *(
+        Proof(
+            "TableEncoder: ranges of the numbers", "Theorem 6", "first_releases", delta, persons=persons
+        )
+        for delta in (False, True)
+        for persons in (False, True)
+    ),
     Proof("choice among .*", "Theorem 4", "stability_selection", strategy="stability"),
     Proof("choice among .*", "Theorem 5", "stability_selection", delta=True, strategy="stability"),
     Proof("choice among .*", "Theorem 4", "risk_bound", strategy="optimal_risk"),

@@ -52,6 +52,7 @@ OPTIONS = {
         {"pairs": [("age", "bmi"), ("smoker", "bmi")]},
     ),
     ("--pairs", "auto"): ("encoder", {"pairs": "auto"}),
+    ("--learn-ranges",): ("encoder", {"ranges": "auto"}),
     ("--base-rate", "0.2"): ("model", {"base_rate": 0.2}),
     ("--class-weight", "ill=5", "well=0.5"): ("model", {"class_weight": {"ill": 5.0, "well": 0.5}}),
 }
@@ -80,7 +81,7 @@ def test_an_option_that_sets_nothing_is_seen(run, searched, monkeypatch):
 def without_options(make_task):
     def make(schema, target, arguments):
         arguments.delta = arguments.columns = arguments.pairs = arguments.class_weight = None
-        arguments.base_rate = None
+        arguments.base_rate, arguments.learn_ranges = None, False
         return make_task(schema, target, arguments)
 
     return make
@@ -101,6 +102,7 @@ def test_weights(run, weighted, searched, more):
 @pytest.mark.parametrize("options, says", [
     (["--delta", "1"], "--delta must be a number from 0 to 0.5"),
     (["--delta", "1e-6", "--excess-risk", "0.1"], "do not go together"),
+    (["--learn-ranges", "--excess-risk", "0.1"], "leave one out"),
     (["--columns", "height"], "no column 'height' to predict from"),
     (["--columns", "age", "age"], "each once"),
     (["--columns", "age", "--pairs", "age", "bmi"], "columns leaves out ['bmi']"),
@@ -138,12 +140,15 @@ def test_negative_weights(refused, folder, weighted):
     assert "'often' (--weights) holds a negative number" in said and "71" not in said
 
 
-@pytest.mark.parametrize("option", ["--delta", "--columns", "--class-weight", "--weights"])
+@pytest.mark.parametrize(
+    "option", ["--delta", "--columns", "--class-weight", "--weights", "--learn-ranges"]
+)
 def test_a_density_has_none_of_them(refused, option):
     value = {"--delta": "1e-6", "--class-weight": "ill=2"}.get(option, "age")
     more = ["--max-weight", "2"] if option == "--weights" else []
     argv = ["fit", "waits.csv", "--schema", "waits.json", "--epsilon", "1", "--task", "density"]
-    assert f"{option} means nothing for a density" in refused(*argv, option, value, *more)
+    given = [option] if option == "--learn-ranges" else [option, value]
+    assert f"{option} means nothing for a density" in refused(*argv, *given, *more)
 
 
 def test_a_ledger_that_pays_for_nothing_that_is_kept(run, folder):

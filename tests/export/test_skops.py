@@ -55,6 +55,8 @@ def models():
     )
     yield model, X, cases.labels(2, X)
     yield tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1)), **EVERYTHING), table(), np.ones(300)
+    ranges = tabular_pipeline(SCHEMA, DPRidge(200.0, target_range=(0, 1)), ranges="auto")
+    yield ranges, table(), np.ones(300)
     yield DENSITY, X, None
     # so large a delta that noise is Gaussian with few columns
     for perturbation in ("objective", "output"):

@@ -149,6 +149,13 @@ def test_tables(setting, model):
     same(tabular_pipeline(SCHEMA, model, **setting).fit(frame, y), table(seed=1))
 
 
+def test_bounds_that_were_learned():
+    model = tabular_pipeline(SCHEMA, DPRidge(200.0, target_range=(0, 2)), ranges="auto")
+    model.fit(table(), np.ones(300))
+    assert hasattr(model[0], "privacy_")
+    same(model, table(seed=1))
+
+
 def test_numbers_at_cuts_and_bounds():
     cells = [0.0, 7.0, 7.0 - 1e-9, 7.0 + 1e-9, 1e6, 1e7, -3.0, 0.1, 1e-300]
     frame = pd.DataFrame({"income": cells})

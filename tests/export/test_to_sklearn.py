@@ -263,6 +263,7 @@ ONEHOT = OneHotEncoder(categories=[[-1, 0, 1]] * 3, handle_unknown="ignore", spa
         tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1])),
         tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]), pairs=[("age", "debt")]),
         tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], data_norm="auto")),
+        tabular_pipeline(SCHEMA, DPLogisticRegression(200.0, classes=[0, 1]), ranges="auto"),
     ],
 )
 def test_tabular_pipelines(pipeline):

@@ -272,6 +272,16 @@ ENTRIES = {
         LABELS,
         TABLES,
     ),
+    "learned ranges": Entry(
+        "TabularPipeline",
+        fitted(
+            lambda: preprocessing.tabular_pipeline(
+                SCHEMA, dpselect.DPLogisticRegression(100.0, classes=[0, 1]), ranges="auto"
+            )
+        ),
+        LABELS,
+        TABLES,
+    ),
 }
 
 

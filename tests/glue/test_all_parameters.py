@@ -101,6 +101,7 @@ IRRELEVANT = {
             "random_state",
             "sparse_output",
             "handle_unknown",
+            "ranges",
         ),
         TABLES,
     ),

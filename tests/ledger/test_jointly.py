@@ -22,9 +22,10 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
+from dpselect.accounting import joint
 from dpselect.accounting.composition import compose_gaussian, stated_profile, two_sided
 from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.accounting.joint import jointly
 from dpselect.accounting.totals import composed_epsilon
 from dpselect.preprocessing import DPBoundsScaler
@@ -120,6 +121,21 @@ def test_what_is_known_only_in_the_tail_serves_there():
     assert gaussian.epsilon - 1e-3 <= found.epsilon < gaussian.epsilon + 3e-3
     for event in (replace(objective.event, tail_from=0.99), ObjectiveEvent(0.22, 0.2), None):
         assert jointly([replace(objective, event=event), PrivacyLoss(0.1)], "").epsilon == 1.0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.5])
+def test_gaussian_noise_beside_noise_in_the_objective(share, monkeypatch):
+    objective = PrivacyLoss(0.9, DELTA, event=ObjectiveEvent(0.22, 0.2, **TAIL))
+    mu = math.sqrt(share) * gaussian_mu(0.9, DELTA)
+    release = PrivacyLoss(gaussian_epsilon(mu, DELTA), DELTA, event=GaussianEvent(mu))
+    # where the objective is a Gaussian mechanism, as it may be, both are one
+    exact = exact_epsilon(2 * DELTA, mus=[gaussian_mu(0.9, DELTA), mu])
+    for losses in ([objective, release], [release, objective]):
+        assert exact <= jointly(losses, "").epsilon < 1.02 * exact
+    assert jointly([release, replace(objective, event=None)], "").epsilon > 1.02 * exact
+    # the broken twin forgets the one beside the other
+    monkeypatch.setattr(joint, "compose_gaussian", lambda deltas, step, mu: deltas)
+    assert jointly([objective, release], "").epsilon < 0.99 * exact
 
 
 def test_equal_losses_count_twice():
