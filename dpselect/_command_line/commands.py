@@ -304,10 +304,10 @@ def intervals(arguments):
             report.write_report(privacy_report(found, ledger, about=arguments.about))
     finally:
         print(
-            json.dumps(printing.interval_figures(found), allow_nan=False)
+            json.dumps(printing.interval_figures(trained, found), allow_nan=False)
             if arguments.json
-            else f"{found}\nThe loss of the model is not in it. Of the records that trained the model, "
-            "both losses add up."
+            else f"{printing.interval_text(trained, found)}\nThe loss of the model is not in it. Of the "
+            "records that trained the model, both losses add up."
         )
 
 

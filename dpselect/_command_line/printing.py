@@ -82,10 +82,20 @@ def evaluation_of(model, evaluation=None):
     The search has sorted labels, and its positive one is the second of these.
     """
     evaluation = getattr(model, "evaluation_", None) if evaluation is None else evaluation
-    labels = getattr(parts(model)[1], "classes", None)
-    if evaluation is None or labels is None or len(labels) != 2:
-        return evaluation
-    return evaluation.with_positive(list(labels)[1])
+    label = _positive(parts(model)[1])
+    return evaluation if evaluation is None or label is None else evaluation.with_positive(label)
+
+
+def _positive(model):
+    """Return the second of two labels, in the order of the schema; None of other models."""
+    labels = getattr(model, "classes", None)
+    return list(labels)[1] if labels is not None and len(labels) == 2 else None
+
+
+def _sign(model):
+    """Return by what coefficients are multiplied, so that they speak for the positive label."""
+    label = _positive(model)
+    return 1 if label is None or model.classes_[1] == label else -1
 
 
 def figures(evaluation):
@@ -101,17 +111,45 @@ def figures(evaluation):
     }
 
 
-def interval_figures(found):
-    """Return intervals of coefficients for JSON, with None where nothing is known."""
-    low, high = found.confidence_interval()
+def interval_text(pipeline, found):
+    """Return what values add to a prediction, with intervals, as text."""
+    unit, table = _effects(pipeline, found)
+    classes = f" of {', '.join(map(printable, table))}" if hasattr(pipeline[-1], "classes_") else ""
+    lines = [f"What values add to the {unit}{classes}, with intervals of 95 %"]
+    names = [printable(str(name)) for name in next(iter(table.values())) if name != "offset"]
+    for name in names[:MAX_LINES]:
+        shown = [_interval(*row[name]) for row in table.values()]
+        lines.append(f"{name:{max(map(len, names[:MAX_LINES]))}}  {'   '.join(shown)}")
+    if len(names) > MAX_LINES:
+        lines.append(f"and {len(names) - MAX_LINES} more; --json prints all")
+    lines += [said for said in str(found).splitlines() if said.startswith("Least is known")]
+    return "\n".join([*lines, str(found.privacy_)])
+
+
+def _interval(value, low, high):
+    return "not known" if low != low else f"{value:.4g} [{low:.4g}, {high:.4g}]"
+
+
+def interval_figures(pipeline, found):
+    """Return intervals for JSON, of coefficients and of what values add, None where nothing is known."""
+    sign = _sign(pipeline[-1])
+    low, high = (sign * end for end in found.confidence_interval()[::sign])
+    unit, effects = _effects(pipeline, found)
     names = [": ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in found.names]
     return {
         "privacy": found.privacy_.to_dict(),
-        "coefficients": {
-            name: dict(zip(("value", "low", "high"), map(plain, row)))
-            for name, *row in zip(names, found.coef, low, high)
+        "towards": _positive(pipeline[-1]),
+        "coefficients": {name: _ends(row) for name, *row in zip(names, sign * found.coef, low, high)},
+        "unit": unit,
+        "effects": {
+            label: {name: _ends(row) for name, row in rows.items() if name != "offset"}
+            for label, rows in effects.items()
         },
     }
+
+
+def _ends(row):
+    return dict(zip(("value", "low", "high"), map(plain, row)))
 
 
 def _encoder(encoder):
@@ -130,24 +168,31 @@ def _coefficients(encoder, model):
     if not hasattr(model, "coef_"):
         return {}
     names = ["intercept", *encoder.get_feature_names_out()]
-    rows = np.column_stack([np.ravel(model.intercept_), np.atleast_2d(model.coef_)])
-    classes = [str(name) for name in getattr(model, "classes_", ["prediction"])]
+    rows = _sign(model) * np.column_stack([np.ravel(model.intercept_), np.atleast_2d(model.coef_)])
+    classes = [str(name) for name in getattr(model, "classes_", ["prediction"])][:: _sign(model)]
     return {label: dict(zip(names, row)) for label, row in zip(classes[-len(rows) :], rows.tolist())}
 
 
-def _effects(pipeline):
-    """Return the unit, and by class the effect of each value: of a number at its bounds, middle, gap."""
+def _effects(pipeline, intervals=None):
+    """Return the unit, and by class the effect of each value: of a number at its bounds, middle, gap.
+
+    With `intervals` an effect is a row of it and its ends.
+    """
     classes = np.asarray(getattr(pipeline[-1], "classes_", [None])).tolist()
-    table = {}
-    for target in classes[-1:] if len(classes) == 2 else classes:
-        display = TermsDisplay.from_estimator(pipeline, target=target)
+    table, positive = {}, _positive(pipeline[-1])
+    for target in classes if positive is None else [positive]:
+        display = TermsDisplay.from_estimator(pipeline, target=target, intervals=intervals)
         rows = {"offset": display.offset}
         for term in display.terms:
             values = term.values[0].tolist()
             places = range(len(values))
             if isinstance(term.term.parts[0], NumberColumn):
-                places = (0, N_POINTS // 2, *places[N_POINTS - 1 :])
-            rows |= {f"{term.name} {_value(values[i])}": float(term.effect[i]) for i in places}
+                # a line is 0 in the middle
+                middle = () if getattr(term.term, "is_line", False) else (N_POINTS // 2,)
+                places = (0, *middle, *places[N_POINTS - 1 :])
+            band = [] if intervals is None else term.band[:2]
+            shown = np.array([term.effect, *band]).T if band else term.effect
+            rows |= {f"{term.name} {_value(values[i])}": shown[i].tolist() for i in places}
         table["prediction" if target is None else str(target)] = rows
     return display.unit.removesuffix(f" of {target}"), table
 

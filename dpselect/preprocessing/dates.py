@@ -61,6 +61,11 @@ def is_number_format(form):
     return form != "%Y%m%d" and date(2015, 1, 31).strftime(form).isdigit()
 
 
+def first_day(first, form):
+    """Return a date as texts of a form write it."""
+    return date.fromisoformat(first).strftime(form or "%Y-%m-%d")
+
+
 def gaps_of_dates(missing_values, first, form=None):
     """Return the days of those cells that mean a gap and are dates, such as "1900-01-01"."""
     cells = np.array([*missing_values, None], dtype=object)

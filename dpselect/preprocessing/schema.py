@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..utils.type_aliases import Array, FloatArray, IntArray, PathLike
-from .dates import as_days, gaps_of_dates, read_dates
+from .dates import as_days, first_day, gaps_of_dates, read_dates
 from .entry_values import far_apart, is_number, listed, read_flag, read_missing, refuse_others
 from .number_scale import INVERSES, TRANSFORMS, NumberScale
 from .spellings import known_spellings, meanings
@@ -362,7 +362,7 @@ for each column two numbers (low, high), a list of all its categories, or a dict
             if isinstance(column, CategoryColumn)
             else column.low
             if column.dates is None
-            else column.dates[0]
+            else first_day(*column.dates)
             for column in self.columns.values()
         ]
         row = np.empty((1, len(cells)), dtype=object)

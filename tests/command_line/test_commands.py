@@ -15,7 +15,7 @@ from dpselect import (
     coef_interval,
     privacy_report,
 )
-from dpselect._command_line import commands
+from dpselect._command_line import commands, printing
 from dpselect._command_line.tasks import coded
 from dpselect._command_line.text_files import TextFile
 from dpselect.evaluation import CalibratedModel
@@ -255,6 +255,35 @@ def test_intervals_of_coefficients(run, folder, more):
         assert list(found[name].values()) == pytest.approx(ends, rel=0.2, abs=0.2)
     assert "both losses add up" in run(*argv, *more.split(), "--report", "said.md")[1]
     assert "coefficients are known" in (folder / "said.md").read_text()
+
+
+def test_what_is_printed_speaks_for_the_second_label_of_the_schema(run, folder, monkeypatch):
+    """And not for that of scikit-learn, which sorts labels."""
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "out come": ["well", "ill"]}))
+    fit = [*FULL, "--expansion", "linear", "--save", "m.pkl", "--force"]
+    argv = ["intervals", TRUST, "m.pkl", "data.csv", "--target", "out come", "--epsilon", "1e6"]
+
+    def check():
+        assert "coefficients towards ill" in run(*fit)[1]
+        said = strict(run(*fit, "--json")[1])["coefficients"]
+        pipeline = pickle.loads((folder / "m.pkl").read_bytes()).best_estimator_
+        assert pipeline[-1].classes_.tolist() == ["ill", "well"]
+        assert said["ill"]["age"] == -pipeline[-1].coef_[0, 0]
+        assert "linear prediction of ill, with" in run(*argv)[1]
+        found = strict(run(*argv, "--json")[1])
+        (effects,) = found["effects"].values()
+        assert found["towards"] == "ill" and list(found["effects"]) == ["ill"]
+        assert effects["age = 120"] == pytest.approx(found["coefficients"]["age"], abs=0.2)
+        assert effects["age = 120"]["value"] == pytest.approx(said["ill"]["age"], abs=0.2)
+        assert all(x["low"] <= x["value"] <= x["high"] for x in found["coefficients"].values())
+        # categories beside their mean, and no codes
+        shown = [effects[f"smoker = {name}"]["value"] for name in SCHEMA["smoker"]]
+        assert abs(sum(shown)) < 1e-9 and not any("code" in name for name in effects)
+
+    check()
+    monkeypatch.setattr(printing, "_sign", lambda model: 1)
+    with pytest.raises(AssertionError):
+        check()
 
 
 def test_intervals_are_paid_and_refused(run, folder, model):

@@ -140,6 +140,16 @@ def test_times_in_parquet(tmp_path):
     np.testing.assert_array_equal(found, DAYS * 2)
 
 
+@pytest.mark.parametrize("form", [None, "%d.%m.%Y", "%Y%m%d", "%m/%d/%y %H:%M"])
+def test_a_row_that_is_made_up_has_the_format(form):
+    """So a plan needs no example."""
+    schema = {"day": SCHEMA["day"] | {"format": form}, "age": (0, 9)}
+    (row,) = PublicSchema(schema).invented_row().tolist()
+    assert row[0] == datetime.date(2015, 1, 1).strftime(form or "%Y-%m-%d")
+    model = tabular_pipeline(schema, DPLogisticRegression(classes=["no", "yes"]))
+    assert StabilityGridSearchCV(model, {}).plan(1000, 2).epsilon == 1
+
+
 def test_entries():
     schema = PublicSchema({"day": SCHEMA["day"] | {"format": "%d.%m.%Y", "fill": 3}})
     assert schema.to_dict()["day"]["date"] == SCHEMA["day"]["date"]
