@@ -249,8 +249,10 @@ def _refuse_for_density(arguments):
         *("pairs", "class_weight", "weights", "max_weight", "base_rate", "learn_ranges"),
     ):
         if getattr(arguments, option):
+            weighted = " (a table with weights needs Python: DPHistogramDensity with max_sample_weight)"
             raise CommandError(
-                f"--{option.replace('_', '-')} means nothing for a density; leave it out."
+                f"--{option.replace('_', '-')} means nothing for a density; leave it out"
+                f"{weighted if option == 'weights' else ''}."
             )
 
 

@@ -148,7 +148,9 @@ def test_a_density_has_none_of_them(refused, option):
     more = ["--max-weight", "2"] if option == "--weights" else []
     argv = ["fit", "waits.csv", "--schema", "waits.json", "--epsilon", "1", "--task", "density"]
     given = [option] if option == "--learn-ranges" else [option, value]
-    assert f"{option} means nothing for a density" in refused(*argv, *given, *more)
+    said = refused(*argv, *given, *more)
+    assert f"{option} means nothing for a density" in said
+    assert ("needs Python" in said) == (option == "--weights")
 
 
 def test_a_ledger_that_pays_for_nothing_that_is_kept(run, folder):
