@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..accounting.privacy_loss import KINDS, PrivacyLoss
+from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss
 from ..evaluation import Evaluation
 from .document import Section, Table
 
@@ -35,6 +35,16 @@ TRUST = (
     "release, whatever else they know. It does not hold against those who see the records, the memory "
     "or the files of the computation."
 )
+ONE_RELEASE = (
+    "The query model is data release: what is computed was decided by those who are trusted, and is "
+    "released once. Those who see the release put no questions to the records. Predictions are computed "
+    "from what was released, as often as anyone likes."
+)
+INTERACTIVE = (
+    "The query model is interactive: questions are put one after the other, may depend on earlier "
+    "answers, and end with the budget, which is fixed. All answers together have the loss of this "
+    "statement."
+)
 SECURITY = (
     (
         "Floating-point numbers: noise is drawn on a grid that does not depend on the records, and what "
@@ -54,6 +64,10 @@ SECURITY = (
     ),
 )
 DUTIES = (
+    (
+        "Collect no more than this release needs: differential privacy lessens the risk of holding "
+        "records, and does not end it."
+    ),
     (
         "Keep the records safe: access for few, encrypted, deleted when they are no longer needed. "
         "Differential privacy protects the release, and not the records."
@@ -87,20 +101,21 @@ def guideline_sections(
     if loss.epsilon == math.inf:
         return []
     duties = DUTIES
+    asked = loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON)
     if loss.kind == KINDS[1]:
         duties += (
             "Quote the epsilon that was reserved: the one of this outcome was not fixed in advance.",
         )
     return [
-        Section("Trust model", (TRUST,)),
-        Section("What was bounded, and how", _bounded(given, fitted)),
+        Section("Trust model", (TRUST, INTERACTIVE if asked else ONE_RELEASE)),
+        Section("What was bounded, and how", _bounded(loss, given, fitted)),
         Section("Bias and utility", _bias(evaluation)),
         Section("Security and side channels", (SECURITY,)),
         Section("What the data curator still has to do", (duties,)),
     ]
 
 
-def _bounded(given, fitted):
+def _bounded(loss, given, fitted):
     learned = {name: value for _, attributes in fitted for name, value in attributes.items()}
     rows = []
     for where, params in given:
@@ -115,9 +130,18 @@ def _bounded(given, fitted):
                     "auto, by public numbers" if found is None else f"learned privately: {_short(found)}"
                 )
             rows.append((where, name, said, meaning))
+    people = ()
+    if loss.adjacency.unit == "person":
+        people = (
+            (
+                "All rows of one person count as much as one record, by their mean, however many there "
+                "are. So what was released is about persons, and not about rows."
+            ),
+        )
     if not rows:
-        return ("No record can count for more than one: nothing else had to be bounded.",)
+        return (*people, "No record can count for more than one: nothing else had to be bounded.")
     return (
+        *people,
         "What one record can say was bounded before it was counted, one record at a time:",
         Table(("Part", "Bound", "Value", "What lies beyond"), tuple(rows)),
         (

@@ -6,6 +6,8 @@ from ..accounting.privacy_loss import KINDS
 from .document import Table
 
 PRIORS = (0.01, 0.1, 0.5)
+# up to which NIST SP 800-226, section 2.2, calls the protection strong in most cases
+STRONG = 1.0
 
 
 def meaning(model, loss):
@@ -54,6 +56,12 @@ def meaning(model, loss):
             tuple((f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS),
         ),
     ]
+    if loss.epsilon > STRONG:
+        blocks.append(
+            "NIST SP 800-226 takes an epsilon of 1 or less for strong protection in most cases, and "
+            "warns that larger ones may not be meaningful. Those who decided on this one have to say "
+            "why it is small enough for these people."
+        )
     if bound is not None:
         blocks.append(
             f"A game: someone knows all other {one}s, and that a fair coin chose this one among two. "

@@ -228,6 +228,8 @@ def _released(name, model, trained, loss, about):
         f"{name} was released with {words_of_loss(loss)}.",
         Table(("Release", *amounts, "Why it is private"), tuple(rows)),
     ]
+    if loss.delta == 0 and any(params_of(part).get("delta") for _, part in given_parts(model)):
+        blocks.append("A delta was allowed, and none was needed: this release has none.")
     if loss.epsilon < math.inf:
         blocks.append(
             'Theorems and proofs are on the pages under "Mechanisms" of the documentation of dpselect.'

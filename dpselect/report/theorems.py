@@ -147,7 +147,10 @@ PROOFS = (
     Proof("testing: (.*above_threshold|brownian)", "Theorem 2", "accuracy_first"),
     Proof("(Thresholdout|ThresholdoutFeatureSelector): at most .*", "Theorem 1", "reusable_holdout"),
     Proof("evaluate: .*", "Theorem 1", "evaluation"),
-    Proof("coef_interval: .*", "Theorem 1", "coefficients"),
+    *(
+        Proof("coef_interval: .*", "Theorem 1", "coefficients", persons=persons)
+        for persons in (False, True)
+    ),
     Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models"),
     Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models", True),
 )

@@ -9,6 +9,8 @@ from dpselect import (
     DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
+    Thresholdout,
+    coef_interval,
     evaluate,
     privacy_report,
 )
@@ -43,19 +45,23 @@ def test_persons_delta_evaluation_and_groups_leave_no_question():
     asked = {  # what SP 800-226 asks -> words of the answer
         "Who is protected": "each person: all of their rows",
         "What epsilon = 1 means": "delta = 1e-05",
-        "Trust model": "central model",
-        "What was bounded, and how": "learned privately: ",
+        "Trust model": "The query model is data release",
+        "What was bounded, and how": "count as much as one record, by their mean",
         "What is taken to be public": "decided without looking at the records",
         "Bias and utility": "wrong in one direction",
         "How good it is": "Intervals of 95 %",
         "Security and side channels": "Floating-point",
-        "What the data curator still has to do": "Keep the records safe",
+        "What the data curator still has to do": "Collect no more than this release needs",
         "What is not covered": "Other releases from the same records",
         "Budget of the records": "No ledger was given",
         "How it was made": "operating system's entropy",
     }
     for title, words in asked.items():
         assert words in str(said[title]), title
+    assert "central model" in said["Trust model"][0]
+    assert any(
+        row[2].startswith("learned privately: ") for row in said["What was bounded, and how"][2].rows
+    )
     rows = said["Bias and utility"][-1].rows
     assert [row[0] for row in rows] == ["north", "south"]
     assert rows[0][1] == str(evaluation.group("north").metric("accuracy"))
@@ -110,3 +116,32 @@ def test_every_bound_of_a_model_is_listed_with_what_lies_beyond():
 def test_without_privacy_there_is_nothing_to_hold_against_it():
     model = DPLogisticRegression(float("inf"), classes=[0, 1]).fit(X, Y)
     assert "Trust model" not in sections(privacy_report(model))
+
+
+def test_a_large_epsilon_has_to_be_justified():
+    for epsilon, asked in ((1.0, False), (1.5, True)):
+        model = DPLogisticRegression(epsilon, classes=[0, 1]).fit(X, Y)
+        assert ("have to say why it is small enough" in str(privacy_report(model))) == asked
+
+
+def test_a_delta_that_was_not_needed_is_told():
+    for delta, told in ((0.0, False), (1e-9, True)):
+        model = DPLogisticRegression(1.0, delta=delta, classes=[0, 1]).fit(X[:, :2], Y)
+        assert model.privacy_.delta == 0  # few columns: pure noise is shorter
+        assert ("A delta was allowed" in str(privacy_report(model))) == told
+
+
+def test_questions_to_a_holdout_set_are_interactive():
+    holdout = Thresholdout(threshold=0.2, noise_rate=0.05, budget=5)
+    holdout.fit(X[:1000], Y[:1000], X_holdout=X[1000:], y_holdout=Y[1000:])
+    assert "The query model is interactive" in str(sections(privacy_report(holdout))["Trust model"])
+
+
+def test_intervals_of_persons_name_their_theorem():
+    few = X[:, :2]
+    model = DPLogisticRegression(classes=[0, 1]).fit(few[:2000], Y[:2000], groups=PERSONS[:2000])
+    intervals = coef_interval(
+        model, few[2000:], Y[2000:], epsilon=3.0, n_samples=1000, groups=PERSONS[2000:]
+    )
+    rows = sections(privacy_report(intervals))["What was released"][1].rows
+    assert [row[-1] for row in rows] == ['Theorem 1 of "Intervals of coefficients"']
