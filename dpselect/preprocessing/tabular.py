@@ -98,7 +98,8 @@ class TabularPipeline(Pipeline):
     a number into `class_share`, and the encoder's :meth:`~TableEncoder.typical_norm` into `data_norm` of
     the model, and into `data_norm_l1` if it has one. These are functions of public
     numbers and the encoder's parameters alone, so a grid may vary the latter. Epsilon is that with
-    which the model will be trained: what a search leaves for it, beside the choice. An
+    which the model will be trained: what a search leaves for it, beside the choice (of a fit with ranges
+    that are learned, the whole). An
     :class:`~dpselect.AccuracyFirstSearchCV` does not know it, and writes None.
     :func:`tabular_pipeline` makes one.
 

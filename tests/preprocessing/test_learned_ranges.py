@@ -290,6 +290,39 @@ def test_a_fit_spends_no_more_than_its_model_is_given(name, persons, tmp_path):
     assert stated[0] == stated[1]
 
 
+def used_and_stated(model, monkeypatch, search=False):
+    """Return epsilon and mu of the noise that ranges were learned with, and what is stated of them."""
+    used, (X, y) = [], table()
+    with monkeypatch.context() as patch:
+        learn = TableRanges.learn
+
+        def watched(self, records, epsilon, generator):
+            used.append((self.noise(epsilon).epsilon, self.noise(epsilon).mu))
+            return learn(self, records, epsilon, generator)
+
+        patch.setattr(TableRanges, "learn", watched)
+        fitted = pipeline(model)
+        if search:
+            fitted = StabilityGridSearchCV(fitted, {"model__alpha": [0.1]}, epsilon=model.epsilon)
+        loss = privacy_of(fitted.fit(X, y)).releases[0]
+    assert len(used) == 1 and TableRanges.what in loss.label
+    event = loss.event
+    return used[0], (loss.epsilon, event and event.mu), loss
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize("name", ["pure", "delta", "output"])
+def test_what_a_fit_releases_has_the_noise_that_is_stated(name, search, monkeypatch):
+    used, stated, loss = used_and_stated(MODELS[name], monkeypatch, search)
+    assert used == stated
+    if loss.event is not None:  # what it costs alone, if nothing else is known of it
+        assert gaussian_mu(loss.epsilon, loss.delta) == pytest.approx(used[1], rel=1e-6)
+    # the broken twin draws noise for the whole epsilon, and states a part of it
+    monkeypatch.setattr(TableRanges, "noise", lambda self, epsilon: RangesNoise(3, MODELS[name].epsilon))
+    used, stated, _ = used_and_stated(MODELS[name], monkeypatch, search)
+    assert used != stated
+
+
 def test_bounds_follow_the_records():
     X, y = table(40_000)
     columns = pipeline().fit(X, y)[0].schema_.columns
