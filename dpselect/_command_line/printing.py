@@ -9,6 +9,7 @@ from ..evaluation import CalibratedModel
 from ..inspection.terms_display import N_POINTS, TermsDisplay
 from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
+from ..preprocessing.terms import CategoryTerm, CycleTerm, NumberTerm
 from .messages import name_of, printable
 
 NO_LEDGER = "No ledger counts it, and releases about the same records add up: see --ledger."
@@ -184,17 +185,29 @@ def _effects(pipeline, intervals=None):
         display = TermsDisplay.from_estimator(pipeline, target=target, intervals=intervals)
         rows = {"offset": display.offset}
         for term in display.terms:
-            values = term.values[0].tolist()
-            places = range(len(values))
-            if isinstance(term.term.parts[0], NumberColumn):
-                # a line is 0 in the middle
-                middle = () if getattr(term.term, "is_line", False) else (N_POINTS // 2,)
-                places = (0, *middle, *places[N_POINTS - 1 :])
             band = [] if intervals is None else term.band[:2]
             shown = np.array([term.effect, *band]).T if band else term.effect
-            rows |= {f"{term.name} {_value(values[i])}": shown[i].tolist() for i in places}
+            rows |= {_names_of_values(term, i): shown[i].tolist() for i in _shown(term)}
         table["prediction" if target is None else str(target)] = rows
     return display.unit.removesuffix(f" of {target}"), table
+
+
+def _shown(term):
+    """Return the places of the values of a term that are printed: of numbers ends, middle and gap."""
+    parts, values = term.term.parts, term.values
+    shown = np.ones(len(values[0]), dtype=bool)
+    for part, x in zip(parts, values):
+        if isinstance(part, NumberColumn) and not isinstance(term.term, CategoryTerm):
+            shown &= np.isin(x, (np.nanmin(x), np.nanmax(x))) | np.isnan(x)
+    # a line is 0 in the middle
+    if isinstance(term.term, NumberTerm | CycleTerm) and not getattr(term.term, "is_line", False):
+        shown[N_POINTS // 2] = True
+    return np.flatnonzero(shown).tolist()
+
+
+def _names_of_values(term, i):
+    values = [x.tolist()[i] for x in term.values]
+    return ", ".join(f"{part.name} {_value(x)}" for part, x in zip(term.term.parts, values))
 
 
 def _value(value):

@@ -1,6 +1,7 @@
 """The commands around a fit: a schema before it, predictions, figures and a statement after it."""
 
 import io
+import itertools
 import json
 import pickle
 
@@ -12,6 +13,7 @@ from dpselect import (
     DPLogisticRegression,
     PrivacyLedger,
     StabilityGridSearchCV,
+    TermsDisplay,
     coef_interval,
     privacy_report,
 )
@@ -22,7 +24,7 @@ from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
 from dpselect.preprocessing import PublicSchema, tabular_pipeline
 
-from .conftest import FULL, HEADER, SCHEMA, SECRET, TRUST, WAITING_TIME, as_csv, records, strict
+from .conftest import FULL, HEADER, SCHEMA, SECRET, SMOKES, TRUST, WAITING_TIME, as_csv, records, strict
 
 WITHOUT_TARGET = [*WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"]
 DENSITY = ["fit", "waits.csv", *WITHOUT_TARGET]
@@ -255,6 +257,21 @@ def test_intervals_of_coefficients(run, folder, more):
         assert list(found[name].values()) == pytest.approx(ends, rel=0.2, abs=0.2)
     assert "both losses add up" in run(*argv, *more.split(), "--report", "said.md")[1]
     assert "coefficients are known" in (folder / "said.md").read_text()
+
+
+def test_pairs_are_printed_with_both_of_their_values(run, folder):
+    fit = [*FULL, "--pairs", "smoker", "age", "--pairs", "age", "bmi", "--save", "m.pkl"]
+    out = run(*fit)[1]
+    pipeline = pickle.loads((folder / "m.pkl").read_bytes()).best_estimator_
+    shown = {"smoker": SMOKES, "age": (0, 120), "bmi": (10, 60)}
+    for pair in (("smoker", "age"), ("age", "bmi")):
+        (drawn,) = TermsDisplay.from_estimator(pipeline, columns=[pair], target="well").terms
+        table = dict(zip(zip(*(x.tolist() for x in drawn.values)), drawn.effect))
+        for values in itertools.product(*(shown[name] for name in pair)):
+            said = ", ".join(f"{name} = {value}" for name, value in zip(pair, values))
+            (line,) = [line for line in out.splitlines() if line.strip().startswith(f"{said} ")]
+            assert float(line.split()[-1]) == pytest.approx(table[values], rel=1e-3)
+    assert "('" not in out
 
 
 def test_what_is_printed_speaks_for_the_second_label_of_the_schema(run, folder, monkeypatch):
