@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from ..evaluation.forecast import forecast as evaluation_forecast
+from ..preprocessing.schema import CategoryColumn
 from ..preprocessing.tabular import TabularPipeline, known_share
 from ..records.persons import adjacency_of
 from .candidates import make_candidates, parameters
@@ -161,7 +163,7 @@ class PlanGrid:
                 for epsilon in epsilons
             ],
             "ledger": None if ledger is None else str(ledger),
-            "without": self._without(),
+            "without": [self._without(epsilon) for epsilon in epsilons],
         }
 
     @cached_property
@@ -265,8 +267,8 @@ class PlanGrid:
             self.first.estimator, self.schema, self.n_classes, epsilons, self.n_training, self.persons
         )
 
-    def _without(self):
-        """Return what leaving out a column gains, as so many times the records; the longest first."""
+    def _without(self, epsilon):
+        """Return what leaving out a column gains, as so many times the records; the largest first."""
         names = self.columns()
         if not self.metrics or len(names) < 2:
             return []
@@ -274,20 +276,30 @@ class PlanGrid:
         delta = parameters(self.first.model).get("delta", 0.0)
 
         def signal(columns):
-            planned = self.plan(float(self.search.epsilon), self.n_training, delta, columns)
+            planned = self.plan(epsilon, self.n_training, delta, columns)
             return planned.expected_quality[0].signal
 
-        whole = signal(names)
-        gains = {
-            left_out: signal([name for name in names if name != left_out]) / whole
-            for left_out in sorted(names, key=levels.get, reverse=True)[:LONGEST]
-        }
+        # without any of the columns that are encoded alike a plan is the same
+        whole, of_kind, gains = signal(names), {}, {}
+        for left_out in sorted(names, key=levels.get, reverse=True)[:LONGEST]:
+            kind = _kind(self.schema.columns[left_out])
+            if kind not in of_kind:
+                of_kind[kind] = signal([name for name in names if name != left_out]) / whole
+            gains[left_out] = of_kind[kind]
         # without some columns the encoder takes longer curves of the others
         gaining = [name for name in gains if gains[name] >= LEAST_GAIN]
         return [
             {"column": str(name), "times": f"{gains[name]:.2f}"}
             for name in sorted(gaining, key=gains.get, reverse=True)
         ]
+
+
+def _kind(column):
+    """Return all of a column by which the length of a row goes."""
+    if isinstance(column, CategoryColumn):
+        return len(column.levels)
+    fill = None if column.fill is None else float(column.read(np.array([column.fill]))[0])
+    return column.missing, fill, column.periodic, column.cycles, column.transform, column.dates is None
 
 
 def _half_lengths(estimates):

@@ -160,7 +160,7 @@ def expected(grid, at):
         f"at most {release['sure']} sure",
         *(f"{name}{count:,}" for name, count in release["carried"].items()),
         f"the ledger, {grid['ledger']}{cell['carried']:,}" if grid["ledger"] else "",
-        *(f"{each['column']}: {each['times']}" for each in grid["without"]),
+        *(f"{each['column']}: {each['times']}" for each in grid["without"][epsilon]),
     ]
 
 

@@ -100,16 +100,24 @@ def test_what_an_auc_would_be_follows_from_what_is_kept():
 
 
 def test_leaving_out_a_long_column_gains_most():
-    without = planned(search(), 3200).to_grid()["without"]
-    gains = {each["column"]: float(each["times"]) for each in without}
-    assert gains.keys() == SCHEMA.keys() and list(gains)[0] == "job" and list(gains.values())[-1] > 1
-    # fewer columns as another search has them
-    three = {name: entry for name, entry in SCHEMA.items() if name != "job"}
-    model = tabular_pipeline(three, DPLogisticRegression(classes=[0, 1]))
-    signals = [
-        p.expected_quality[0].signal for p in (search(model).plan(3200, 3), planned(search(), 3200))
-    ]
-    assert gains["job"] == pytest.approx(signals[0] / signals[1], abs=0.01)
+    found = planned(search(), 3200).to_grid()
+    for epsilon, without in zip(found["axes"]["epsilon"], found["without"], strict=True):
+        gains = {each["column"]: float(each["times"]) for each in without}
+        assert list(gains)[0] == "job" and list(gains.values())[-1] > 1
+        # fewer columns as another search has them; "age" and "bmi" are encoded alike, and one is asked
+        whole = planned(search().set_params(epsilon=epsilon), 3200).expected_quality[0].signal
+        for left_out in SCHEMA:
+            three = {name: entry for name, entry in SCHEMA.items() if name != left_out}
+            model = tabular_pipeline(three, DPLogisticRegression(classes=[0, 1]))
+            other = search(model).set_params(epsilon=epsilon).plan(3200, 3)
+            times = other.expected_quality[0].signal / whole
+            assert times < 1.05 or gains[left_out] == pytest.approx(times, abs=0.01)
+
+
+def test_a_twin_that_takes_all_columns_for_one_kind_is_seen(monkeypatch):
+    monkeypatch.setattr(plan_grid, "_kind", lambda column: 0)
+    with pytest.raises(AssertionError):
+        test_leaving_out_a_long_column_gains_most()
 
 
 def test_intervals_of_coefficients_are_those_of_their_forecast():

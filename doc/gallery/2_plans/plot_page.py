@@ -98,4 +98,4 @@ for i, epsilon in enumerate(grid["axes"]["epsilon"][:4]):
 #
 # A model without the column has as little noise as with so many times the records:
 
-print({each["column"]: each["times"] for each in grid["without"]})
+print({each["column"]: each["times"] for each in grid["without"][grid["start"]["epsilon"]]})
