@@ -40,7 +40,7 @@ html_theme_options = {
 html_static_path = ["_static"]
 html_css_files = ["dpselect.css"]
 html_js_files = ["dpselect.js"]
-html_search_scorer = "search_scorer.js"
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_show_sourcelink = False
 html_sidebars = {"changes": []}
 # formulas of the size of the text: long ones shall fit into a line
