@@ -21,23 +21,15 @@ numbers of the field, as is said beside each; where planes flew is a timetable, 
 outside are clipped.
 """
 
-import bz2
-import lzma
-import os
-import warnings
-import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from _data import ADULT_CATEGORIES, KDD_CATEGORIES, KDD_LINEAR, KDD_LOGARITHMIC
+from _fresh_tables import FRESH_TABLES
+from _table_files import FLAG, YES_NO, MissingPackageError, from_r, read_csv
 
-R_FOLDERS = ("/usr/lib/R/site-library", "/usr/lib/R/library")
-YES_NO = ["no", "yes"]
-# a number that is 0 or 1
-FLAG = {"bounds": (0, 1), "flag": True}
 # of the rows in a test split
 TEST_SHARE = 0.2
 
@@ -82,10 +74,6 @@ class Table:
         return self.X[~test], self.y[~test], self.X[test], self.y[test]
 
 
-class MissingPackageError(Exception):
-    """Says what to install, or which folder to name."""
-
-
 @lru_cache(maxsize=2)
 def load(name, folder=None):
     """Return one table.
@@ -93,9 +81,9 @@ def load(name, folder=None):
     Parameters
     ----------
     name : str
-        One of `TABLES`.
+        One of `TABLES` or of `FRESH_TABLES`.
     folder : str, default=None
-        Of the four tables that no package brings.
+        Of the tables that no package brings.
 
     Returns
     -------
@@ -106,7 +94,7 @@ def load(name, folder=None):
     MissingPackageError
         If the package that brings it, or the folder, is not there.
     """
-    task, loader, bounds = TABLES[name]
+    task, loader, bounds = {**TABLES, **FRESH_TABLES}[name]
     X, y, schema, source = loader(folder)
     X = X[list(schema)].reset_index(drop=True)
     low, high = bounds
@@ -114,14 +102,8 @@ def load(name, folder=None):
     return Table(name, task, X, y, schema, bounds, source)
 
 
-def _read(name, folder):
-    if folder is None:
-        raise MissingPackageError(f"no package brings it; --data names a folder with {name}.csv.gz")
-    return pd.read_csv(Path(folder) / f"{name}.csv.gz", na_values=["?"], keep_default_na=False)
-
-
 def _adult(folder):
-    frame = _read("adult", folder)
+    frame = read_csv("adult", folder)
     schema = {
         # the census kept persons over 16, and codes ages above 90 as 90, hours above 99 as 99 and
         # gains above 99,999 dollars as 99,999; schooling has 16 levels
@@ -158,7 +140,7 @@ def _magic(folder):
         "fAlpha": {"bounds": (0, 90), "unit": "degrees"},
         "fDist": {"bounds": (0, 600), "unit": "mm"},
     }
-    frame = _read("magic", folder)
+    frame = read_csv("magic", folder)
     source = (
         "UCI MAGIC telescope; CC BY 4.0; sorted by class; bounds: size of the camera, ratios, angles"
     )
@@ -166,7 +148,7 @@ def _magic(folder):
 
 
 def _kdd(folder):
-    frame = _read("kddcup99_10percent", folder)
+    frame = read_csv("kddcup99_10percent", folder)
     schema = {column: (0, 1) for column in KDD_LINEAR}
     schema.update(dict.fromkeys(("land", "logged_in", "root_shell", "is_guest_login"), FLAG))
     schema.update(
@@ -185,7 +167,7 @@ def _kdd(folder):
 
 
 def _blog(folder):
-    frame = _read("blogfeedback", folder)
+    frame = read_csv("blogfeedback", folder)
     # What UCI says of the columns: 51-60 are numbers of comments and links in spans of time, of
     # which the fifth and the tenth are differences; 1-50 are average, deviation, minimum, maximum
     # and median of each over the blog; 61 is the age of the post in hours, at most three days; 62
@@ -212,7 +194,7 @@ def _blog_any(folder):
 
 
 def _churn(folder):
-    frame = _from_r("modeldata", "wa_churn", "r-cran-modeldata")
+    frame = from_r("modeldata", "wa_churn", "r-cran-modeldata")
     internet = ["No", "Yes", "No internet service"]
     flags = ["female", "senior_citizen", "partner", "dependents", "phone_service", "paperless_billing"]
     frame[flags] = frame[flags].astype(int).astype(str)
@@ -258,7 +240,7 @@ def _churn(folder):
 
 
 def _credit(folder):
-    frame = _from_r("modeldata", "credit_data", "r-cran-modeldata")
+    frame = from_r("modeldata", "credit_data", "r-cran-modeldata")
     # The documentation names no unit. Ages and months are those of consumer loans, sums powers of
     # ten, a hundred times what such a loan may come to, in whatever unit.
     sums = {"bounds": (0, 1_000_000), "transform": "log1p"}
@@ -291,7 +273,7 @@ def _credit(folder):
 
 
 def _deaths(folder):
-    frame = _from_r("survival", "flchain", "r-cran-survival")
+    frame = from_r("survival", "flchain", "r-cran-survival")
     frame["mgus"] = frame["mgus"].astype(int).astype(str)
     # milligrams a decilitre; a healthy person has up to 2 of each chain and 1.3 of creatinine. The
     # column flc.grp is left out, deciles that were found in all records, and so is what happened
@@ -397,7 +379,7 @@ def _flights(folder):
 
 
 def _wages(folder):
-    frame = _from_r("AER", "CPS1988", "r-cran-aer")
+    frame = from_r("AER", "CPS1988", "r-cran-aer")
     schema = {
         "education": {"bounds": (0, 20), "unit": "years"},
         # age less education less 6, of men of 18 to 70
@@ -416,7 +398,7 @@ def _wages(folder):
 
 
 def _houses(folder):
-    frame = _from_r("spData", "house", "r-cran-spdata", slot="data")
+    frame = from_r("spData", "house", "r-cran-spdata", slot="data")
     frame["syear"] = frame["syear"].astype(float)
     feet = {"transform": "log1p", "unit": "ft"}
     schema = {
@@ -463,49 +445,6 @@ def _visits(folder):
         "domain; bounds: plans of the experiment; target: one visit a week"
     )
     return frame, frame["mdvis"], schema, source
-
-
-def _from_r(package, name, debian, slot=None):
-    """Return a data frame of an R package, with texts for factors."""
-    try:
-        import rdata
-    except ImportError:
-        raise MissingPackageError("pip install rdata") from None
-    warnings.filterwarnings("ignore", module="rdata")  # of R classes that pandas does not have
-    folders = [*os.environ.get("R_LIBS", "").split(os.pathsep), *R_FOLDERS]
-    found = [Path(folder) / package / "data" for folder in folders if folder]
-    place = next((folder for folder in found if folder.is_dir()), None)
-    if place is None:
-        raise MissingPackageError(f"apt-get install {debian}, or name its folder in R_LIBS")
-    if (place / f"{name}.rda").exists():
-        frame = rdata.read_rda(place / f"{name}.rda")[name]
-    else:
-        frame = rdata.conversion.convert(rdata.parser.parse_data(_lazy_data(place, name, rdata)))
-    if slot is not None:
-        frame = getattr(frame, slot)
-    frame = frame.reset_index(drop=True)
-    frame.columns = [str(column) for column in frame.columns]
-    for column in frame:
-        if isinstance(frame[column].dtype, pd.CategoricalDtype):
-            texts = frame[column].astype(object)
-            frame[column] = texts.where(texts.notna(), None)
-        else:
-            frame[column] = frame[column].astype(np.float64)
-    return frame
-
-
-def _lazy_data(place, name, rdata):
-    """Return the serialised object from an R package's database of data."""
-    index = rdata.conversion.convert(rdata.parser.parse_data((place / "Rdata.rdx").read_bytes()))
-    start, length = (int(value) for value in index["variables"][name])
-    stored = (place / "Rdata.rdb").read_bytes()[start : start + length]
-    # four bytes of length, then zlib's own header, or a letter for the kind
-    if stored[4:5] == b"2":
-        return bz2.decompress(stored[5:])
-    if stored[4:5] == b"Z":
-        filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 26}]
-        return lzma.decompress(stored[5:], format=lzma.FORMAT_RAW, filters=filters)
-    return zlib.decompress(stored[4:])
 
 
 # name -> task, loader, bounds of the target; small ones first

@@ -1,5 +1,6 @@
 """The benchmark on tables: what is public of them, who pays what, and a run that goes on."""
 
+import io
 import math
 import sys
 from dataclasses import replace
@@ -11,9 +12,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import _peers  # noqa: E402
+import _table_files  # noqa: E402
 import _tables  # noqa: E402
 import private_models  # noqa: E402
 import private_models_figure  # noqa: E402
+import private_models_pages  # noqa: E402
 
 INSTALLED = ("affairs", "visits")
 
@@ -91,7 +94,7 @@ def test_dp_sgd_has_the_noise_that_its_epsilon_needs_and_little_more():
 
 
 def test_a_run_goes_on_where_it_stopped_and_says_what_is_not_there(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_tables, "R_FOLDERS", ())
+    monkeypatch.setattr(_table_files, "R_FOLDERS", ())
     monkeypatch.delenv("R_LIBS", raising=False)
     results, written = tmp_path / "results.csv", tmp_path / "report.rst"
     common = [
@@ -153,8 +156,6 @@ def test_the_figure_and_the_table_of_the_docs_are_the_results_that_are_kept(tmp_
         row = "   * - " + "\n     - ".join([said, *promised, *cells]) + "\n"
         assert row in page
         assert (same[name] == stated[name]) != method.pays_twice
-    tables = Path(__file__).parents[1] / "doc" / "private_models.inc"
-    assert tables.read_text() == private_models.report(results)
     private_models_figure.main(["--folder", str(tmp_path)])
     assert len(list(tmp_path.glob("accuracy-*.svg"))) == 4
 
@@ -164,3 +165,59 @@ def test_a_figure_of_results_with_a_gap_is_refused():
     gap = (results["method"] == "DP-EBM") & (results["table"] == "magic") & (results["epsilon"] == 1)
     with pytest.raises(KeyError, match="magic"):
         private_models_figure.means(results[~gap], "nominal")
+
+
+@pytest.mark.slow
+def test_the_tables_of_the_page_on_accuracy_are_the_results_that_are_kept():
+    for name, written in private_models_pages.pages().items():
+        assert (private_models_pages.DOC / name).read_text() == written
+
+
+def results_of(method, scores, table="stroke", epsilon=1.0):
+    """Return lines of a file of results, one of a split, with Brier scores."""
+    return pd.DataFrame(
+        {
+            "table": table,
+            "method": method,
+            "epsilon": epsilon,
+            "footing": "nominal",
+            "repetition": range(len(scores)),
+            "delta": 1e-6,
+            **{name: scores if name == "Brier" else np.nan for name in private_models.GREATER_IS_BETTER},
+            "failed": None,
+        }
+    )
+
+
+@pytest.mark.parametrize("excess, worse", [(0.01, "1 of 1"), (0.0001, "0 of 1"), (-0.01, "0 of 1")])
+def test_worse_than_a_constant_is_by_two_standard_errors(excess, worse):
+    constant, noise = np.array([0.05, 0.06, 0.04, 0.05, 0.07]), np.array([1, -1, 2, -2, 0]) * 1e-3
+    results = pd.concat(
+        [
+            results_of("dpselect", constant + excess + noise),
+            results_of("constant", constant, epsilon=math.inf),
+        ]
+    )
+    written = private_models_pages.against_constant(results, private_models.ALL_TABLES)
+    (row,) = [line for line in written.splitlines() if line.startswith("dpselect  ")]
+    assert worse in row and ("stroke at 1" in row) == worse.startswith("1")
+
+
+@pytest.mark.parametrize("n_splits", [5, 4])
+def test_cells_of_few_splits_are_not_counted(n_splits):
+    noise = np.array([1, -1, 2, -2, 0])[:n_splits] * 1e-3
+    results = pd.concat([results_of("dpselect", 0.06 + noise), results_of("DP-SGD", 0.05 - noise)])
+    written = private_models_pages.behind(
+        pd.concat([results, results_of("constant", np.full(5, 0.05))]), private_models.ALL_TABLES
+    )
+    (row,) = [line for line in written.splitlines() if line.startswith("nominal      DP-SGD")]
+    assert ("1 of 1" in row) == (n_splits == 5)
+
+
+def test_a_fresh_table_is_read_from_the_folder_and_clipped_to_its_bounds(tmp_path):
+    lines = "age,sex,bmi,children,smoker,region,charges\n30,male,25,0,no,southwest,1e6\n"
+    pd.read_csv(io.StringIO(lines)).to_csv(tmp_path / "insurance.csv.gz", index=False)
+    table = _tables.load("insurance", str(tmp_path))
+    assert list(table.X) == list(table.schema) and table.y.tolist() == [100_000]
+    with pytest.raises(_table_files.MissingPackageError, match=r"kc\.csv\.gz"):
+        _tables.load("kc", str(tmp_path))
