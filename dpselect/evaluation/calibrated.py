@@ -70,9 +70,10 @@ def calibrated(
         In (0, 1): above the lowest threshold with this precision.
     rate : float, default=None
         In (0, 1): above the score with this share of positive predictions, between two of
-        ``evaluation.thresholds`` as if scores were spread evenly there. ``evaluation.metric("recall",
-        rate=...)`` has an interval that holds for any spread. One of the three may be given; with none,
-        predictions are positive where the probability exceeds 1/2.
+        ``evaluation.thresholds`` as if scores were spread evenly there; of persons it is a mean over
+        persons, and another share of their rows. ``evaluation.metric("recall", rate=...)`` has an
+        interval that holds for any spread. One of the three may be given; with none, predictions are
+        positive where the probability exceeds 1/2.
     other_records : bool, default=False
         Your word that the evaluation is of other records than those of the training, and that which ones
         was decided without looking at them. Then the larger of both losses counts, and not their sum; a

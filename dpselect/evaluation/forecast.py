@@ -49,7 +49,7 @@ def forecast(cells, n_records, epsilon, persons=False, share=None):
 def forecast_message(cells, n_records, epsilon, persons=False, share=None):
     """Return the forecast as text; the share of the second of two classes is None if unknown."""
     estimates = forecast(cells, n_records, epsilon, persons, share)
-    labels = {} if share is None else {"recall": f"recall of {cells.classes[int(share <= 1 / 2)]}"}
+    labels = {} if share is None else _of_rarer(cells.classes, share)
     reaches = [
         f"{labels.get(name, name)} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
         for name, e in estimates.items()
@@ -66,6 +66,12 @@ def forecast_message(cells, n_records, epsilon, persons=False, share=None):
         f"evaluated with epsilon {epsilon:.4g}: they are others than those it is trained on, so the "
         f"larger loss counts. Of a model of medium quality it would tell {known}{few}."
     )
+
+
+def _of_rarer(classes, share):
+    """Return how the recall of the rarer class is called."""
+    flagged = min(share, 1 - share)
+    return {"recall": f"recall of {classes[int(share <= 1 / 2)]} where {flagged:.2g} are flagged"}
 
 
 def _records(cells, share=None):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from scipy.special import entr
 from sklearn.base import clone
 
 from ..base.capabilities import HasNoiseLength
@@ -12,6 +13,7 @@ from ..preprocessing.tabular import TabularPipeline, known_share
 from .candidates import parameters
 from .private_steps import last_step
 from .quality_forecast import expected_quality, quality_messages
+from .strategies.stability_plan import USEFUL
 
 # a smaller gain is not worth a promise that may fail
 LEAST_GAIN = 1.05
@@ -24,11 +26,29 @@ def with_advice(plan, candidates, share=None):
     expected = expected_quality(candidates[0], *trained, share)
     advice = (
         *quality_messages(expected, plan.training_size, share),
+        *choice_messages(plan, share),
         *weight_messages(candidates),
         *table_messages(candidates, *trained),
         *delta_messages(candidates, *trained),
     )
     return replace(plan, expected_quality=expected, advice=advice)
+
+
+def choice_messages(plan, share):
+    """Return what a plan says of a choice by log loss, of which a rare class leaves little to gain."""
+    blur = plan.minimum_detectable_difference
+    if share is None or not (blur > 0 and math.isclose(plan.stake, math.log(2))):
+        return ()
+    gain = float(entr([share, 1 - share]).sum())
+    if blur <= USEFUL * gain or gain > plan.stake / 2:
+        return ()
+    message = (
+        f"A class with a share of {share:.2g} leaves a perfect model {gain:.2g} to gain over a "
+        f"constant, and not {plan.stake:.2g}, and others gain a fraction of it: a choice that sees "
+        f"differences of {blur:.2g} is nearly chance; take one candidate, whose training then has the "
+        "whole epsilon."
+    )
+    return (message,)
 
 
 def table_messages(candidates, n_samples, epsilon):

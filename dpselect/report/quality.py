@@ -38,7 +38,7 @@ FIGURES = {
 def quality_of(model, evaluation, loss, apart):
     """Return the blocks on the figures of an evaluation; `apart` if its loss is not in `loss`."""
     own, blocks, at, at_rate = evaluation.privacy_, [], {}, {}
-    most = evaluation.max_weight
+    most, is_of_persons = evaluation.max_weight, own.adjacency.unit == "person"
     weighted = "" if most is None else f", each counted by its weight, up to {most:g}"
     if isinstance(model, CalibratedModel) and not apart:
         at = {} if model.threshold is None else {"threshold": model.threshold}
@@ -48,9 +48,11 @@ def quality_of(model, evaluation, loss, apart):
         target, rate = model.threshold_target or (None, None)
         if target == "rate":
             at_rate = dict.fromkeys(AT_A_RATE, {"rate": rate})
+            means = " (a mean over persons, and another share of their rows)" * is_of_persons
             where += (
                 f": {', '.join(AT_A_RATE)} where {rate:.0%} of the records with the highest scores are "
-                "positive predictions, and all other figures at the nearest threshold that is counted"
+                f"positive predictions{means}, and all other figures at the nearest threshold that is "
+                "counted"
             )
         blocks.append(
             f"Figures are of the scores of {type(model.estimator).__name__}, before calibration{where}."

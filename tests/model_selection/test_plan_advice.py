@@ -196,3 +196,24 @@ def test_a_plan_invents_a_row_by_the_schema():
     assert search.plan(4000, 3).to_dict() == search.plan(4000, 3, example=example).to_dict()
     with pytest.raises(ValueError, match="columns"):
         search.plan(4000, 2)
+
+
+@pytest.mark.parametrize("n, share, warned", [
+    (10_000, 0.08, True), (10_000, 0.92, True), (10_000, 0.3, False), (10_000, None, False),
+    (300_000, 0.08, False),
+])  # fmt: skip
+def test_a_choice_by_the_losses_of_a_rare_class_is_nearly_chance(n, share, warned):
+    schema = {"age": (18, 90), "sex": ["f", "m"], "ward": [*"abcdef"], "pressure": (60, 220)}
+    grid = {"encoder__expansion": ["linear", 2, 4]}
+    plan = StabilityGridSearchCV(tabular_pipeline(schema, LOGISTIC), grid, epsilon=1.0).plan(
+        n, 4, class_share=share
+    )
+    said = [line for line in plan.advice if "nearly chance" in line]
+    assert plan.strategy == "optimal_risk" and bool(said) == warned
+    if warned:
+        loss_of_a_constant = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+        gain, blur = re.search(
+            r"perfect model ([\d.]+) to gain.* differences of ([\d.]+) is", *said
+        ).groups()
+        assert float(gain) == pytest.approx(loss_of_a_constant, abs=0.006)
+        assert float(blur) == pytest.approx(plan.minimum_detectable_difference, rel=0.06)
