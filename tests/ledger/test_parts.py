@@ -103,6 +103,36 @@ def test_no_part_ever_exceeds_the_budget(tmp_path, composition, seed):
     assert [copy.part(name).spent() for name in parts] == [ledger.part(name).spent() for name in parts]
 
 
+# whatever a ledger tells of its amounts
+TOLD = {
+    "spent": PrivacyLedger.spent,
+    "remaining": PrivacyLedger.remaining,
+    "total": lambda ledger: ledger.total(1e-4),
+    "carries": lambda ledger: ledger.carries(PrivacyLoss(0.05)),
+    "report": lambda ledger: privacy_report(ledger).privacy.epsilon,
+}
+
+
+@pytest.mark.parametrize("composition", ["sum", "renyi"])
+def test_a_part_tells_what_a_ledger_of_its_releases_alone_would(tmp_path, composition):
+    """Of releases about it, and about all records; the whole tells what the worst part does."""
+    budget = {"epsilon": 3.0, "delta": 1e-4, "composition": composition}
+    ledger = PrivacyLedger(tmp_path / "parts.ledger", **budget, parts=HALVES)
+    alone = {name: PrivacyLedger(tmp_path / name, **budget) for name in HALVES}
+    for part, epsilon in [("", 0.2), (HALVES[0], 0.4), (HALVES[1], 0.3), (HALVES[1], 0.15), ("", 0.1)]:
+        event = GaussianEvent(gaussian_mu(epsilon, 1e-6)) if part != HALVES[1] else None
+        for each in (
+            ledger.part(part) if part else ledger,
+            *(alone[n] for n in HALVES if part in ("", n)),
+        ):
+            each.spend(epsilon, 1e-6, event=event)
+    for name, told in TOLD.items():
+        found = [told(ledger.part(part)) for part in HALVES]
+        assert found == [told(alone[part]) for part in HALVES], name
+        assert found[0] != found[1]
+        assert told(ledger) == (min if name in ("remaining", "carries") else max)(found)
+
+
 def reserved(ledger, loss):
     try:
         return ledger.reserve(loss.epsilon, loss.delta)
