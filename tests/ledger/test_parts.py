@@ -267,6 +267,35 @@ def test_an_estimator_that_was_pickled_for_one_part_does_not_count_for_another(l
     assert [entry.part for entry in ledger.history()] == ["", "second half"]
 
 
+# what an object of a ledger holds beside its path
+SETTINGS = {
+    "part": (lambda ledger: ledger.part(HALVES[0]), lambda ledger: ledger.part(HALVES[1])),
+    "part and whole": (lambda ledger: ledger.part(HALVES[0]), lambda ledger: ledger),
+    "label": tuple(lambda ledger, text=text: PrivacyLedger(ledger.path, label=text) for text in "ab"),
+    "user": tuple(lambda ledger, text=text: PrivacyLedger(ledger.path, user=text) for text in "ab"),
+}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_of_what_other_threads_have_opened_differently_nothing_is_guessed(ledger, setting, order):
+    """A fit in a thread of its own counts for all records, with no words of another thread."""
+
+    def fit():
+        return DPHistogramDensity(0.5, bounds=(-1, 1)).fit(X[:9])
+
+    one, other = (make(ledger) for make in SETTINGS[setting][::order])
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second, ThreadPoolExecutor(1) as third:
+        first.submit(one.__enter__).result()
+        second.submit(other.__enter__).result()
+        third.submit(fit).result()
+        second.submit(other.__exit__, None, None, None).result()
+        first.submit(one.__exit__, None, None, None).result()
+    (entry,) = ledger.history()
+    assert entry.part == "" and not entry.label.startswith(("a:", "b:")) and entry.user not in ("a", "b")
+    assert [ledger.part(half).spent()[0] for half in HALVES] == [0.5, 0.5]
+
+
 def test_a_picture_of_parts_ends_at_what_is_spent(ledger):
     for half, epsilon in zip(HALVES, (1.5, 0.5)):
         ledger.part(half).spend(epsilon)
