@@ -64,8 +64,9 @@ def entered(manager, begin, end, close):
 
 def _leave(manager, block, *exception):
     if block.end is None:
-        # one stack for each: they may end in any order, and in any thread
-        own = [entry for entry in _by_hand if entry[1] == manager]
+        # one stack for each: they may end in any order, and in any thread; a copy may end them, too
+        own = [entry for entry in _by_hand if entry[1] is manager]
+        own = own or [entry for entry in _by_hand if entry[1] == manager]
         here = [entry for entry in own if entry[0] == threading.get_ident()]
         entry = (here or own)[-1]
         _by_hand.remove(entry)

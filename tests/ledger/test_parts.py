@@ -296,6 +296,22 @@ def test_of_what_other_threads_have_opened_differently_nothing_is_guessed(ledger
     assert [ledger.part(half).spent()[0] for half in HALVES] == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_one_that_is_closed_first_is_closed(ledger, setting, order):
+    """Of two that were opened by hand, and differ in one setting, the other one pays from then on."""
+    one, other = (make(ledger) for make in SETTINGS[setting][::order])
+    assert (one == other) == (one.part_name == other.part_name)
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    DPHistogramDensity(0.5, bounds=(-1, 1)).fit(X[:9])
+    other.__exit__(None, None, None)
+    (entry,) = ledger.history()
+    assert entry.part == other.part_name and entry.label.startswith(other.label)
+    assert other.user in (None, entry.user)
+
+
 def test_a_picture_of_parts_ends_at_what_is_spent(ledger):
     for half, epsilon in zip(HALVES, (1.5, 0.5)):
         ledger.part(half).spend(epsilon)
