@@ -12,7 +12,8 @@ from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpselect.accounting.gaussian import gaussian_log_delta
 from dpselect.linear_model.calibration import RESIDUAL_FRACTION
 from dpselect.linear_model.gaussian_noise import calibrate_gaussian, gaussian_event
-from dpselect.linear_model.losses import PseudoHuberLoss
+from dpselect.linear_model.losses import PseudoHuberLoss, WeightedLoss
+from dpselect.mechanisms.person_objective import person_mu
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
 from dpselect.records.persons import Persons
@@ -150,6 +151,22 @@ def test_classes_spend_a_joint_budget():
     joint = math.exp(gaussian_log_delta(epsilon, math.sqrt(K) * m))
     assert 0.1 * delta < joint <= delta
     assert math.exp(gaussian_log_delta(epsilon, math.sqrt(K) * alone)) > 10 * delta
+
+
+@pytest.mark.parametrize(
+    "epsilon, delta, n_problems, weight",
+    [(0.1, 1e-6, 10, 1.0), (1.0, 1e-6, 3, 3.0), (3.0, 1e-5, 3, 1.0)],
+)
+def test_classes_hide_as_much_curvature_as_there_is(epsilon, delta, n_problems, weight):
+    """Their noise is what is proved at the curvature that the regularisation leaves, and not at less."""
+    n, loss = 1000, LOGISTIC if weight == 1 else WeightedLoss(LOGISTIC, weight)
+    s = calibrated(loss, n, 1e-9, epsilon, delta, n_problems=n_problems)
+    left = tuple((1 - RESIDUAL_FRACTION) * whole for whole in (epsilon, delta))
+    proved, with_less = (
+        person_mu(*left, n_problems, kappa=part * weight / (n * s.mu)) for part in (1, 1e-6)
+    )
+    used = 2 * weight / (n * s.linear_scale)
+    assert 0.999 * proved < used <= proved * (1 + 1e-9) < 0.999 * with_less
 
 
 @pytest.mark.parametrize("n", [10.0, MANY])
