@@ -18,7 +18,15 @@ takes the candidate with the largest answer about its improvement:
 - naive, 10,000: naive, with 10,000 holdout records;
 - heuristic, no noise: the same threshold, and answers without noise;
 - clipped, listed first / clipped, shuffled: the article's rule at e = 0, which is the naive
-  improvement cut off at 0, with the signal variables first in the list or the list shuffled.
+  improvement cut off at 0, with the signal variables first in the list or the list shuffled;
+- heuristic, normal noise: with normal noise of the same standard deviations, as the code that was
+  published with Thresholdout draws normal noise;
+- bootstrap: the improvement on a bootstrap sample of the holdout records, a new one for each question
+  (an idea of the article's comments);
+- all records: no holdout set; training and holdout records together train, and the largest improvement
+  on them is taken;
+- all records, AIC: the same with Akaike's criterion, which is the likelihood among candidates of one
+  size; it ends where no step lowers it.
 
 All but "clipped, listed first" shuffle the candidates at each step, and all but "clipped" leave
 answers as they are.
@@ -75,7 +83,12 @@ METHODS = (
     "heuristic, no noise",
     "clipped, listed first",
     "clipped, shuffled",
+    "heuristic, normal noise",
+    "bootstrap",
+    "all records",
+    "all records, AIC",
 )
+TOGETHER = METHODS[-2:]
 # an independent replication's: signal variables, fresh accuracy, holdout minus fresh
 REPLICATION = {
     "naive": (3.8, 0.561, 0.061),
@@ -120,13 +133,19 @@ def right(model, columns, X, y):
     return float(np.mean(positive == (y > 0)))
 
 
-def article_rule(rng, noise=ARTICLE):
-    """Return the article's heuristic as an answer to a question."""
+def log_likelihood(model, columns, X, y):
+    """Return the log-likelihood of a model of these columns."""
+    margins = y * (model.coef_[0] @ X.T[columns] + model.intercept_[0])
+    return -float(np.logaddexp(0, -margins).sum())
+
+
+def article_rule(draw):
+    """Return the article's heuristic as an answer to a question; draw(scale=) makes its noise."""
 
     def answer(train, held, _):
         if abs(train - held) <= ARTICLE / 2:
-            return train + rng.laplace(scale=noise / 2)
-        return held + rng.laplace(scale=noise)
+            return train + draw(scale=ARTICLE / 2)
+        return held + draw(scale=ARTICLE)
 
     return answer
 
@@ -136,9 +155,14 @@ def rules(rng):
     return {
         "training only": lambda train, held, _: train,
         "naive": lambda train, held, _: held,
-        "heuristic": article_rule(rng),
+        "heuristic": article_rule(rng.laplace),
         "naive, 10,000": lambda train, held, _: held,
-        "heuristic, no noise": article_rule(rng, noise=0.0),
+        "heuristic, no noise": article_rule(lambda scale: 0.0),
+        # a Laplace variable has a standard deviation of sqrt(2) scales
+        "heuristic, normal noise": article_rule(lambda scale: rng.normal(scale=math.sqrt(2) * scale)),
+        "bootstrap": lambda train, held, _: held,
+        "all records": lambda train, held, _: train,
+        "all records, AIC": lambda train, held, _: train,
         "clipped, listed first": lambda train, held, _: max(0.0, held),
         "clipped, shuffled": lambda train, held, _: max(0.0, held),
     }
@@ -161,17 +185,27 @@ def select(method, sets, rng):
             selector.fit(np.concatenate([X, X_held]), np.concatenate([y, y_held]))
         return selector.order_, selector.privacy_.epsilon, selector.uses_
 
+    if method in TOGETHER:
+        X, y = np.concatenate([X, X_held]), np.concatenate([y, y_held])
+    quality = log_likelihood if method == "all records, AIC" else right
+
     def scores(candidates):
         found = []
         for columns in candidates:
             model = logistic().fit(X[:, columns], y)
-            found.append((right(model, columns, X, y), right(model, columns, X_held, y_held)))
+            seen = rng.integers(len(y_held), size=len(y_held)) if method == "bootstrap" else slice(None)
+            held = right(model, columns, X_held[seen], y_held[seen])
+            found.append((quality(model, columns, X, y), held))
         return found
 
     order = np.asarray if method == "clipped, listed first" else rng.permutation
-    chosen, _ = forward_selection(
+    chosen, improvements = forward_selection(
         scores, rules(rng)[method], X.shape[1], STEPS, width=1.0, permutation=order
     )
+    if method == "all records, AIC":
+        # one parameter more must gain more than 1; the first is relative to no model at all
+        no_gain = 1 + np.flatnonzero(np.asarray(improvements[1:]) <= 1)
+        chosen = chosen[: no_gain[0]] if len(no_gain) else chosen
     return np.array(chosen), math.inf, None
 
 
@@ -188,9 +222,11 @@ def step_run(method, repetition):
         chosen, epsilon, uses = select(method, sets, rng)
     seconds = time.perf_counter() - start
     rows = []
+    X, y = sets["training"]
+    if method in TOGETHER:
+        X, y = (np.concatenate([sets["training"][i], sets["holdout"][i]]) for i in (0, 1))
     for k in range(1, len(chosen) + 1):
         columns = chosen[:k]
-        X, y = sets["training"]
         model = logistic().fit(X[:, columns], y)
         accuracy = {name: right(model, columns, *part) for name, part in sets.items()}
         rows.append(
@@ -471,14 +507,15 @@ def draw_figures(steps, dwork, directory):
     figure.savefig(directory / "stepwise_accuracy.png", dpi=120)
 
     figure, axis = plt.subplots(figsize=(7.5, 4.2))
-    styles = dict(zip(METHODS, ["-"] * 5 + ["--"] * 3))
+    drawn = METHODS[:8]
+    styles = dict(zip(drawn, ["-"] * 5 + ["--"] * 3))
     colours = dict(
         zip(
-            METHODS,
+            drawn,
             ["#000000", "#D55E00", "#0072B2", "#009E73", "#E69F00", "#0072B2", "#CC79A7", "#56B4E9"],
         )
     )
-    for method, rows in steps.groupby("method", sort=False):
+    for method, rows in steps[steps["method"].isin(drawn)].groupby("method", sort=False):
         mean = rows.groupby("variables")["signal"].mean()
         axis.plot(mean.index, mean, styles[method], color=colours[method], label=method)
     total = N_SIGNAL + N_NOISE

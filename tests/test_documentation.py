@@ -24,7 +24,7 @@ import weak_model  # noqa: E402
 
 DOC = ROOT / "doc"
 PACKAGE = Path(dpselect.__file__).parent
-CLAIMS = DOC / "develop" / "claims.rst"
+CLAIMS, SOURCES = (DOC / "develop" / f"{name}.rst" for name in ("claims", "sources"))
 MODULES = (
     "",
     "accounting",
@@ -306,11 +306,10 @@ def test_the_number_of_records_that_the_readme_asks_for():
     assert kept(0.02, 600) < 40 and kept(None, 60) < 50 and kept(None, 6000) > 95
 
 
-def test_what_stands_behind_each_claim_exists():
-    evidence = re.findall(
-        r"``((?:tests|benchmarks)/[^`.]+\.py)(?:::(\w+))?``", claims := CLAIMS.read_text()
-    )
-    assert len(evidence) > 40 and claims.count("``tests/") + claims.count("``benchmarks/") == len(
+def test_what_stands_behind_each_claim_and_each_item_of_the_sources_exists():
+    claims = CLAIMS.read_text() + SOURCES.read_text()
+    evidence = re.findall(r"``((?:tests|benchmarks)/[^`.]+\.py)(?:::(\w+))?``", claims)
+    assert len(evidence) > 50 and claims.count("``tests/") + claims.count("``benchmarks/") == len(
         evidence
     )
     for file, name in evidence:
