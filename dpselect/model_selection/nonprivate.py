@@ -53,15 +53,14 @@ def fit_without_noise(search, X, y, params):
             (X, y), held = aside.cut(X, y)
             held = aside.with_weights(held, weight)
         with Progress(search) as progress:
-            fitted = _fit_counterpart(search, X, y, params)
-            progress.step("exact scores of all candidates")
+            fitted = _fit_counterpart(search, X, y, params, progress)
         if held is not None:
             best = fitted["best_estimator_"]
             fitted |= evaluate_released(search, best, held, math.inf, stream)
     return fitted | {"privacy_": loss}
 
 
-def _fit_counterpart(search, X, y, params):
+def _fit_counterpart(search, X, y, params, progress):
     """Fit scikit-learn's search, and return its fitted attributes."""
     if is_lazy(as_lazy(X)) and not isinstance(X, np.ndarray):
         raise ValueError(
@@ -83,7 +82,9 @@ def _fit_counterpart(search, X, y, params):
     if params.get("groups") is not None and (search.cv is None or isinstance(search.cv, Integral)):
         # no person on both sides, as in a private search
         shared["cv"] = GroupKFold(5 if search.cv is None else search.cv)
-    fitted = GridSearchCV(**shared).fit(X, y, **params)
+    counterpart = GridSearchCV(**shared)
+    with progress.handed_on("exact scores of all candidates", counterpart):
+        fitted = counterpart.fit(X, y, **params)
     return {
         name: value
         for name, value in vars(fitted).items()

@@ -5,6 +5,7 @@ not tell of their training: "random_stopping" must not tell how many it trains.
 """
 
 import logging
+from contextlib import contextmanager
 
 from ..utils.type_aliases import Function
 
@@ -67,6 +68,21 @@ class Progress:
         self._say(what)
         if self._root is not None:
             self._begin(self._root, what, 0).call_on_fit_task_end(estimator=self._search)
+
+    @contextmanager
+    def handed_on(self, what, estimator):
+        """Report a step that another estimator does without privacy.
+
+        scikit-learn's callbacks that are propagated, such as its ProgressBar, are told of each fit.
+        """
+        self._say(what)
+        if self._root is None:
+            yield
+            return
+        task = self._begin(self._root, what, 0)
+        with task.propagate_callback_context(estimator):
+            yield
+        task.call_on_fit_task_end(estimator=self._search)
 
     def _say(self, text):
         if self._search is None:

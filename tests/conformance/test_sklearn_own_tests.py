@@ -18,8 +18,9 @@ HERE = Path(__file__).parent
 # Tests of scikit-learn that ours fails, each with the reason. Strict: a test
 # not listed must pass, and a listed one must fail.
 CALLBACKS = (
-    "with epsilon=inf the work is done by a GridSearchCV inside; callbacks are told of the steps of the "
-    "search around it, by a copy without results, and not of each fit."
+    "with epsilon=inf the work is done by a GridSearchCV inside; callbacks that are propagated, such as "
+    "ProgressBar, are told of each of its fits, beside the steps of the search around it, so there are "
+    "more tasks; others are told of these steps alone, by a copy without results."
 )
 EXPECTED_FAILURES = {
     "test_search_html_repr": (

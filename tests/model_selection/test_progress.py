@@ -103,6 +103,21 @@ def test_callbacks_of_accuracy_first_are_given_no_result(method, data):
 
 
 @needs_callbacks
+@pytest.mark.filterwarnings("ignore:.*does not support callbacks:UserWarning")
+def test_without_privacy_a_bar_is_told_of_each_fit(data):
+    """Callbacks that are propagated; others are told of the steps of the search alone."""
+
+    class Bar(Recorder):
+        max_propagation_depth = None
+
+    bar, recorder = Bar(), Recorder()
+    exact = search("stability", cv=3).set_params(epsilon=float("inf"))
+    exact.set_callbacks(bar, recorder).fit(*data)
+    assert [name for name, _ in recorder.tasks] == ["fit", "exact scores of all candidates"]
+    assert len(bar.tasks) >= len(recorder.tasks) + 2 * 3
+
+
+@needs_callbacks
 def test_progress_bars_and_copies(data):
     pytest.importorskip("rich")
     bar = callback.ProgressBar()
