@@ -292,13 +292,11 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
                 encoding, shape = self._encoding(X.X), (len(X), self._n_outputs())
                 if SPARSER * encoding.n_entries <= shape[1]:
                     return SlicedRows(encoding.sparse, shape, encoding.n_entries)
-                if encoding.n_coded < shape[1]:
-                    return SlicedRows(encoding, shape, encoding.n_coded, encoding.coded)
-                return SlicedRows(encoding, shape)
-            return map_rows(self._dense, X, (self._n_outputs(),))
+                return self._sliced(encoding)
+            return self._by_chunk(X)
         if is_lazy(X):
             # each chunk in its own container: an array of mixed columns would hold objects
-            rows = map_rows(self._dense, X, (self._n_outputs(),))
+            rows = self._by_chunk(X)
             return rows.to_dask() if hasattr(rows, "to_dask") else block_map(np.asarray, rows)
         encoding = self._encoding(X)
         if self.sparse_output:
@@ -466,6 +464,24 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
             unquoted(check_array, zeros, estimator=type(self).__name__, input_name="X")
         unquoted(validate_data, self, form, reset=reset, skip_check_array=True)
         return X
+
+    def _by_chunk(self, X):
+        """Return lazy rows that are encoded in each pass."""
+        if not hasattr(X, "to_dask"):
+            return map_rows(self._dense, X, (self._n_outputs(),))
+        rows = map_rows(self._on_a_worker, X, (self._n_outputs(),))
+        rows.finite = True
+        return rows
+
+    def _on_a_worker(self, X):
+        """Return the rows of a chunk, of which sums read a slice at a time."""
+        return self._sliced(self._encoding(X))
+
+    def _sliced(self, encoding):
+        shape = encoding.n_records, self._n_outputs()
+        if encoding.n_coded < shape[1]:
+            return SlicedRows(encoding, shape, encoding.n_coded, encoding.coded)
+        return SlicedRows(encoding, shape)
 
     def _dense(self, X):
         """Return the rows of a chunk in the order of C, in which workers need them."""

@@ -27,7 +27,8 @@ from ..noise import all_finite, as_generator, root_stream
 from ..records.persons import Persons, adjacency_of
 from ..records.public_shape import PublicShape, n_problems
 from ..records.records import Weighted
-from ..rows import as_lazy, column_names, is_lazy, n_rows, read_by_block
+from ..records.training import remember
+from ..rows import as_lazy, column_names, is_dask, is_lazy, n_rows, read_by_block
 from ..utils.atomic import all_or_nothing
 from ..utils.parameters import keep_params
 from ..utils.type_aliases import Estimator
@@ -213,16 +214,20 @@ class TabularPipeline(Pipeline):
         """
         params = self._by_step(params)
         groups = self._params_of_model(params).get("groups")
-        self._refuse_foreign_columns(X)
+        rows = self._without_graph(X)
+        self._refuse_foreign_columns(rows)
         write_share(self)
         # with persons, the number of rows is not public
-        persons = None if groups is None else Persons.of(groups, X)
-        n = n_rows(X) if persons is None else persons.n
+        persons = None if groups is None else Persons.of(groups, rows)
+        n = n_rows(rows) if persons is None else persons.n
         self.bound(n)
         release = ranges_to_learn(self)
-        if release is None:
-            return super().fit(self._by_block(X), y, **params)
-        return self._fit_within_ranges(release, X, y, n, persons, params)
+        if release is not None:
+            return self._fit_within_ranges(release, X, y, n, persons, params)
+        super().fit(self._by_block(rows), y, **params)
+        if rows is not X:
+            remember(self.steps[-2][1], X)
+        return self
 
     def _fit_within_ranges(self, release, X, y, n, persons, params):
         """Learn ranges of the numbers, and fit the steps with what is left of the budget."""
@@ -302,16 +307,34 @@ class TabularPipeline(Pipeline):
             if known is not None:
                 refuse_foreign_columns(columns, known)
 
+    @property
+    def _reads_lazily(self):
+        """bool : Whether there are an encoder and a model that reads lazy rows, and nothing else."""
+        reads = getattr(self.steps[-1][1], "reads", {}).get("lazily", False)
+        return len(self.steps) == 2 and self.memory is None and reads
+
+    def _without_graph(self, X):
+        """Return a Dask dataframe as lazy rows, so that its graph is made once; all else as it is."""
+        if not (is_dask(X) and hasattr(X, "columns") and self._reads_lazily):
+            return X
+        import pandas as pd
+
+        # dataframe output is made of a Dask array
+        encoder, none = clone(self.steps[0][1]), pd.DataFrame(columns=list(X.columns))
+        try:
+            plain = type(encoder.fit_transform(none)) is np.ndarray
+        except (TypeError, ValueError):  # other columns than the schema's: the fit says it
+            return X
+        return as_lazy(X) if plain else X
+
     def _by_block(self, X, cheap=False):
         """Return X, lazily if its encoded rows are not worth storing and the model reads blocks.
 
         They never are if they are read once, so with `cheap`; the encoder is then fitted already.
         """
-        (_, encoder), *others = self.steps
-        model = others[-1][1]
-        reads = getattr(model, "reads", {}).get("lazily", False)
-        if len(others) > 1 or self.memory is not None or not reads:
+        if not self._reads_lazily:
             return X
+        encoder, model = (step for _, step in self.steps)
         # random features are expensive: each costs, for every column, as much as all cosines of a column
         fitted = encoder if cheap else encoder.fit(X)
         cheap = cheap or not encoder.n_fourier or getattr(model, "reads_once", False)

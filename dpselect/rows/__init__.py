@@ -23,6 +23,7 @@ from .coded import CodedRows
 from .columns import by_columns
 from .computed import SlicedRows, TableRows, read_by_block
 from .cutting import collect, over_blocks, row_blocks, rows_in_block
+from .distributed import is_dask
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts, in_part
 from .source import column_names, is_arrow, library_of
@@ -54,6 +55,7 @@ __all__ = [
     "in_one_place",
     "in_part",
     "is_arrow",
+    "is_dask",
     "is_lazy",
     "library_of",
     "map_rows",

@@ -72,12 +72,14 @@ def from_dask(X):
 def align_dask(X, y):
     """Return distributed rows, and labels (or None) cut at the same rows."""
     open_ends = [source for source in (X, y) if is_dask(source) and not _is_measured(source)]
-    known = dict(zip(map(id, open_ends), _measure(open_ends)))
-    X = _rows(X, known.get(id(X)))
+    # a graph is made once: it may read files, or convert what lies in this process
+    parts = list(map(_parts, open_ends))
+    known = dict(zip(map(id, open_ends), zip(parts, _measure(parts))))
+    X = _rows(X, *known.get(id(X), ()))
     if y is None:
         return X, None
     if is_dask(y):
-        y = _rows(y, known.get(id(y)))
+        y = _rows(y, *known.get(id(y), ()))
     elif not isinstance(y, DistributedRows):
         y = unquoted(np.asarray, y, what="y")
     unquoted(check_consistent_length, np.broadcast_to(0, len(X)), y, what="y")
@@ -295,13 +297,13 @@ class DistributedRows(RowSource):
         return _rows(_recut(array, self.lengths))
 
 
-def _rows(X, lengths=None):
-    """Return a Dask collection as rows, with known or measured `lengths`."""
+def _rows(X, parts=None, lengths=None):
+    """Return a Dask collection as rows, with known or measured `lengths` of its parts."""
     if isinstance(X, DistributedRows):
         return X
     names = list(X.columns) if X.ndim == 2 and hasattr(X, "columns") else None
     tail = tuple(X.shape[1:]) if names is None else (len(names),)
-    parts, lengths = _parts(X), lengths or X.chunks[0]
+    parts, lengths = parts or _parts(X), lengths or X.chunks[0]
     full = [i for i, length in enumerate(lengths) if length]
     dtype = getattr(X, "dtype", None)
     return DistributedRows(
@@ -337,10 +339,10 @@ def _is_measured(X):
 
 
 def _measure(sources):
-    """Return the lengths of the chunks of collections, in one pass over all of them."""
+    """Return the lengths of the parts of collections, in one pass over all of them."""
     if not sources:
         return []
-    return compute([[delayed(len)(part) for part in _parts(X)] for X in sources])
+    return compute([[delayed(len)(part) for part in parts] for parts in sources])
 
 
 def _cut_array(array, lengths):

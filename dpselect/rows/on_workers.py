@@ -7,7 +7,7 @@ import numpy as np
 
 from ..config import usual_settings
 from .cutting import add_up, collect, join, over_blocks, unpacked
-from .source import rows_at
+from .source import RowSource, rows_at
 from .sparse_rows import canonical
 
 # fan-in of the tree of sums
@@ -29,7 +29,7 @@ class Reading:
         block = chunk if self.place is None else chunk[self.place]
         for tail, function in self.steps:
             _check_shapes((length, *tail), block)
-            block = function(_aligned_bytes(block))
+            block = function(_aligned_bytes(_stored(block)))
         return block
 
 
@@ -87,6 +87,9 @@ def sum_group(packed, cuts, numbers, n, *group):
 
 def _sum_chunk(packed, cut, length, *chunks):
     function, X, *aligned = _run(_read, packed, length, chunks)
+    if isinstance(X, RowSource):
+        row_elements, n_jobs, beside = cut
+        return _run(X.block_sum, function, aligned, n_jobs, row_elements, beside)
     return _run(lambda: add_up(over_blocks(function, X, aligned, *cut)))
 
 
@@ -112,6 +115,9 @@ def add_sums(n, parts):
 
 def map_chunk(packed, cut, length, *chunks):
     function, X, *aligned = _run(_read, packed, length, chunks)
+    if isinstance(X, RowSource):
+        row_elements, n_jobs, beside = cut
+        return _run(X.block_map, function, aligned, n_jobs, row_elements, beside)
     return _run(lambda: collect(over_blocks(function, X, aligned, *cut), length))
 
 
@@ -121,7 +127,7 @@ def hold_group(*group):
 
 def _hold_chunk(packed, cut, length, *chunks):
     function, X, *aligned = _run(_read, packed, length, chunks)
-    X = canonical(X)
+    X = canonical(_run(_stored, X))
     found = _run(lambda: list(over_blocks(function, X, aligned, *cut)))
     return X, *(np.concatenate(parts) for parts in zip(*found))
 
@@ -133,7 +139,7 @@ def take_group(*group):
 def take_chunk(packed, requested, length, *chunks):
     _, *arrays = _run(_read, packed, length, chunks, False)
     requested = unpacked(requested, length)
-    return tuple(rows_at(array, requested) for array in arrays)
+    return tuple(rows_at(_run(_stored, array), requested) for array in arrays)
 
 
 def join_chunks(order, parts):
@@ -151,12 +157,12 @@ def on_group(*group):
 
 def on_chunk(packed, cut, length, chunk):
     function, block = _run(_read, packed, length, (chunk,), False)
-    return _run(function, _aligned_bytes(block))
+    return _run(lambda: function(_aligned_bytes(_stored(block))))
 
 
 def on_chunks(packed, cut, length, *chunks):
     function, *blocks = _run(_read, packed, length, chunks)
-    return _run(function, *blocks)
+    return _run(lambda: function(*map(_stored, blocks)))
 
 
 def on_first(packed, first):
@@ -190,8 +196,16 @@ def _check_shapes(shape, X, *aligned):
         )
 
 
+def _stored(block):
+    """Return rows that a step computes from slices of its chunk as an array."""
+    if not isinstance(block, RowSource):
+        return block
+    return block.block_map(np.asarray, (), None, block.shape[1])
+
+
 def _plain(block):
-    return block if hasattr(block, "tocsr") else _aligned_bytes(np.asarray(block))
+    as_it_is = hasattr(block, "tocsr") or isinstance(block, RowSource)
+    return block if as_it_is else _aligned_bytes(np.asarray(block))
 
 
 def _aligned_bytes(block):

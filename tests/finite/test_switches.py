@@ -239,7 +239,10 @@ def test_the_environment_of_a_worker_of_dask_decides_nothing(environment):
     from distributed import Client, LocalCluster
 
     with dask.config.set({"distributed.nanny.environ": environment}):
-        with LocalCluster(1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with (
+            LocalCluster(1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+            Client(cluster),
+        ):
             for value in (np.nan, np.inf):
                 with pytest.raises(ValueError, match="Input X contains"):
                     DPLogisticRegression(classes=[0, 1]).fit(da.from_array(rows_with(value), 50), Y)

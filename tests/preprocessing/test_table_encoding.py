@@ -7,10 +7,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
-from dpselect.preprocessing import TableEncoder, table_cells, table_form
+import dpselect
+from dpselect import DPLogisticRegression
+from dpselect.preprocessing import TableEncoder, table_cells, table_form, tabular_pipeline
 from dpselect.preprocessing.table_cells import as_number
-from dpselect.rows import cutting, on_workers
+from dpselect.preprocessing.table_encoding import TableEncoding
+from dpselect.rows import cutting, distributed, on_workers
 
 LABELS = [0.5, 0.0, 3.0, 2.0, 1.0, 7.0, 0.25]
 TEXTS = ["a", " b", None, "1", "c", "?", "a"]
@@ -164,9 +168,9 @@ def parsed_by_dask(table, schema, monkeypatch, as_objects=False):
     with monkeypatch.context() as patched:
         patched.setattr(table_cells, "as_number", lambda cell: parsed.append(cell) or as_number(cell))
         if as_objects:
-            dense = TableEncoder._dense
+            own = TableEncoder._on_a_worker
             patched.setattr(
-                TableEncoder, "_dense", lambda self, X: dense(self, X.to_numpy(dtype=object))
+                TableEncoder, "_on_a_worker", lambda self, X: own(self, X.to_numpy(dtype=object))
             )
         on_workers._unpack.cache_clear()
         rows = encoder.transform(dd.from_pandas(table, npartitions=3))
@@ -192,6 +196,33 @@ def test_chunks_of_a_dask_dataframe_are_encoded_in_their_own_container(monkeypat
     n_of_twin, rows = parsed_by_dask(table, schema, monkeypatch, as_objects=True)
     np.testing.assert_array_equal(rows, expected)
     assert n_parsed < 100 < 3000 <= n_of_twin
+
+
+def test_a_fit_makes_the_graph_of_a_dask_dataframe_once_and_no_dense_rows(monkeypatch):
+    """A graph may read files, or convert texts; sums are by codes, as of a table in memory."""
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"z": rng.random(9000), "c": rng.choice([*"abcd"], 9000)})
+    y = (rng.random(9000) < table["z"]).to_numpy().astype(int)
+    schema = {"z": (0, 1), "c": [*"abcd"]}
+    model = tabular_pipeline(schema, DPLogisticRegression(epsilon=1.0, classes=[0, 1], random_state=0))
+    with pytest.warns(dpselect.SeededNoiseWarning):
+        expected = clone(model).fit(table, y)[-1]
+    frame, labels = dd.from_pandas(table, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+    made, coded = [], []
+    original, encoded = distributed._parts, TableEncoding.coded
+    monkeypatch.setattr(distributed, "_parts", lambda X: made.append(X) or original(X))
+    monkeypatch.setattr(TableEncoding, "coded", lambda *args: coded.append(args) or encoded(*args))
+    monkeypatch.setattr(TableEncoder, "_dense", None)
+    with dask.config.set(scheduler="synchronous"), pytest.warns(dpselect.SeededNoiseWarning):
+        found = model.fit(frame, labels)[-1]
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+    assert sum(X is frame for X in made) == 1 and len(coded) >= 3
+    # dataframes of features are made of a Dask array
+    monkeypatch.undo()
+    with dask.config.set(scheduler="synchronous"), pytest.warns(dpselect.SeededNoiseWarning):
+        found = model.set_output(transform="pandas").fit(frame, labels)[-1]
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("codes", [[0, 1, 2, 1], [2, 0, 2, 2], [-1, 1, 1, -1], [-1, -1], [], [3]])
