@@ -50,7 +50,7 @@ from ..utils.parameters import (
     with_values,
 )
 from ..utils.type_aliases import Array, FloatArray, MatrixLike
-from ..utils.validation import check_epsilon, is_zero, refuse_fit_params
+from ..utils.validation import LEAVE_OUT, check_epsilon, is_zero, refuse_fit_params
 from .certificates import Certificate
 from .fit_warnings import warn_if_compared, warn_if_logged, warn_if_seeded, warn_of_little
 from .learned_numbers import Division, first_releases
@@ -163,6 +163,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         Names of private attributes that are functions of what was released, and forgotten with it.
     zero_without_noise : tuple of str
         Parameters that may be 0 with ``epsilon=inf``.
+    instead_of_weights : str
+        What to do where `sample_weight` is refused, by `fit` or by a search.
     takes_groups : bool
         Whether `_release` weighs rows by ``records.persons.weight``, and `_calibration` makes the noise
         that hides all rows of one person where ``shape.persons``.
@@ -176,6 +178,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     keeps: ClassVar[tuple[str, ...]] = ()
     takes_groups: ClassVar[bool] = False
     zero_without_noise: ClassVar[tuple[str, ...]] = ()
+    instead_of_weights: ClassVar[str] = LEAVE_OUT
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -243,7 +246,9 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         UserWarning
             If, by public numbers, noise hides most of what a linear model could learn.
         """
-        refuse_fit_params(self, fit_params)
+        refuse_fit_params(
+            self, fit_params, self.instead_of_weights if "sample_weight" in fit_params else LEAVE_OUT
+        )
         self._check_parameters()
         if groups is not None:
             self.check_takes_groups()

@@ -117,6 +117,7 @@ class DPHistogramDensity(PrivateDensity):
     reads = {"lazily": True}
     reads_once = True
     ruled_param = "bin_width"
+    instead_of_weights = "search without weights, and fit the chosen bin_width with them"
     # an evaluation counts records by the densities of these cells
     has_cells = True
     parameter_checks = {

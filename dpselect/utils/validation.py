@@ -215,7 +215,10 @@ def check_member(name, value, members, *, why):
     _refuse(name, value, members, why)
 
 
-def refuse_fit_params(owner, params, instead="leave it out"):
+LEAVE_OUT = "leave it out"
+
+
+def refuse_fit_params(owner, params, instead=LEAVE_OUT):
     """Refuse parameters of `fit` other than X and y."""
     if params:
         raise TypeError(

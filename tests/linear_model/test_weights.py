@@ -8,11 +8,15 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from dpselect import (
+    CertificateError,
+    DPHistogramDensity,
     DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPRidge,
     RowChunks,
+    StabilityGridSearchCV,
 )
 from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.base.estimator import Trial
@@ -390,3 +394,28 @@ def test_labels_without_a_weight_have_1():
     assert Weights.of({0: 0.5, 1: 0.25}, 3.0, (0, 1)).largest == 1.5
     assert Weights.of({0: 0.5, 1: 0.25}, 3.0, None).largest == 3.0
     assert Weights.of(None, None, (0, 1)) is None
+
+
+@pytest.mark.parametrize(
+    "model, grid, instead",
+    [
+        (
+            DPRidge(target_range=(-1, 1)),
+            {"alpha": [0.1, 1.0]},
+            "write DPHuberRegressor.max_sample_weight",
+        ),
+        (
+            DPHistogramDensity(bounds=(-1, 1), max_sample_weight=2.0),
+            {"bin_width": [0.5, 1.0]},
+            "fit the chosen bin_width with them",
+        ),
+    ],
+    ids=["ridge", "histogram"],
+)
+def test_where_weights_are_refused_it_is_said_what_to_do(model, grid, instead):
+    refused = [lambda: StabilityGridSearchCV(model, grid).fit(X, TIMES, sample_weight=TIMES)]
+    if isinstance(model, DPRidge):
+        refused.append(lambda: model.fit(X, TIMES, sample_weight=TIMES))
+    for fit in refused:
+        with pytest.raises((TypeError, CertificateError), match=instead):
+            fit()

@@ -152,6 +152,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     reads = {"lazily": True, "accept_sparse": "csr"}
     reads_once = True
     zero_without_noise = ("alpha",)
+    instead_of_weights = "write DPHuberRegressor(max_sample_weight=...), which takes weights"
     keeps = ("_rho", "_decomposed")
     parameter_checks = {
         "alpha": size(
