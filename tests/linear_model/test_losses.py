@@ -9,6 +9,7 @@ from dpselect.linear_model.losses import (
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
+    WeightedLoss,
 )
 
 LOSSES = [
@@ -69,6 +70,24 @@ def test_spans_are_bounds_and_tight(loss, bound):
     # the targets of this grid meet the rate at no prediction if the ball is small
     assert bound < 3 or np.ptp(values) >= 0.9 * loss.span(bound)
     assert values.max() <= loss.largest(bound) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_bounds_of_weighted_losses_hold_whatever_a_record_weighs(loss):
+    W, bound = 3.0, 8.0
+    z, weighted = Z[np.abs(Z) <= bound][::100], WeightedLoss(loss, W)
+    value, first, second = (
+        np.multiply.outer([0.0, 1.0, W], on_grid(f, loss, z))
+        for f in (loss.value, loss.derivative, loss.second_derivative)
+    )
+    for stated, found in [
+        (weighted.span(bound), np.ptp(value)),
+        (weighted.largest(bound), value.max()),
+        (weighted.lipschitz, np.abs(first).max()),
+        (weighted.curvature, second.max()),
+    ]:
+        assert found <= stated * (1 + 1e-12)
+    assert np.ptp(value) >= 0.9 * weighted.span(bound)
 
 
 def test_a_rate_that_meets_its_target_costs_nothing():
