@@ -1,11 +1,12 @@
 """Compute the features of a table in memory, a slice of its records at a time."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 import numpy as np
 
 from ..rows import CodedRows, equal_rows, is_arrow
+from ..utils.same import Same
 from .arrow_columns import arrow_view, holds_numbers
 from .number_scale import NumberScale
 from .schema import NumberColumn
@@ -44,9 +45,9 @@ class TableEncoding:
             name: _codes(known[name], columns[name], strict)
             for name in columns.keys() - self.numbers.keys()
         }
-        self.scale = NumberScale([known[name] for name in numbers]) if numbers else None
-        self.n_entries = sum(term.n_entries for term in terms)
-        self.terms, self.parts = terms, _parts(terms, {name: j for j, name in enumerate(numbers)})
+        self.terms = terms
+        of_terms = _of_terms(Same(terms), Same(known[name] for name in numbers))
+        self.scale, self.n_entries, self.parts = of_terms
 
     def __call__(self, rows):
         """Return the features of a slice of the records, or of several, shape (b, n_features)."""
@@ -125,6 +126,14 @@ def _written(parts, n_features, z, read):
         else:
             term.write(features[outputs], *(read[name] for name in term.columns))
     return features.T
+
+
+@lru_cache(maxsize=16)
+def _of_terms(terms, numbers):
+    """Return the scale of the columns of numbers, `n_entries` and parts: the same for each table."""
+    scale = NumberScale(numbers) if numbers else None
+    places = {column.name: j for j, column in enumerate(numbers)}
+    return scale, sum(term.n_entries for term in terms), _parts(terms, places)
 
 
 def _parts(terms, places):
