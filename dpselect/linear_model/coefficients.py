@@ -183,6 +183,7 @@ def coef_interval_forecast(
     confidence_level: float = 0.95,
     sample_weight: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    contrast: npt.ArrayLike | None = None,
 ) -> dict[Any, float]:
     """Forecast how wide the intervals of coefficients will be, from invented records.
 
@@ -210,12 +211,15 @@ def coef_interval_forecast(
         In (0, 1).
     sample_weight, groups : array-like of shape (k,), default=None
         As for :func:`coef_interval`; invented, too.
+    contrast : array-like of shape (n_features,) or (n_coefficients,), default=None
+        Weights of a sum of coefficients, as for
+        :meth:`~dpselect.linear_model.CoefficientIntervals.contrast`: the difference of two rows.
 
     Returns
     -------
     dict
         From the name of each coefficient to half the width of its interval; NaN where nothing would be
-        known.
+        known. With `contrast`, "contrast" has that of the sum.
 
     Raises
     ------
@@ -268,7 +272,12 @@ def coef_interval_forecast(
     plan = IntervalPlan(fits_of(model, n_samples, names), epsilon, persons=groups is not None)
     plan.check_size(n_records)
     X, sample_weight = _rows_of_fit(X, sample_weight, steps, model)
-    return plan.half_widths(X, y, n_records, confidence_level, sample_weight, groups)
+    found = plan.forecast(X, y, n_records, sample_weight, groups)
+    widths = _half_widths(found, confidence_level)
+    if contrast is not None:
+        estimate = found.contrast(contrast, confidence_level)
+        widths["contrast"] = (estimate.high - estimate.low) / 2
+    return widths
 
 
 def half_widths_before(model, X, y, epsilon, n_samples, persons=False):
@@ -291,7 +300,13 @@ def half_widths_before(model, X, y, epsilon, n_samples, persons=False):
     plan = IntervalPlan(fits_of(exact, n_samples, epsilon=epsilon), epsilon, persons=persons)
     plan.check_size(n_samples)
     # two digits are shown, in little time
-    return plan.half_widths(X, y, n_samples, groups=groups, sharing=SHARING)
+    return _half_widths(plan.forecast(X, y, n_samples, groups=groups, sharing=SHARING))
+
+
+def _half_widths(intervals, level=0.95):
+    """Return half the widths of intervals, by name."""
+    low, high = intervals.confidence_interval(level)
+    return dict(zip(intervals.names, ((high - low) / 2).tolist()))
 
 
 def _parts(model):
@@ -388,15 +403,13 @@ class IntervalPlan:
 
         return len(evaluated), partial(evaluated.evaluate_quietly, sums)
 
-    def half_widths(self, X, y, n_records, level=0.95, sample_weight=None, groups=None, sharing=None):
-        """Return half the widths that intervals of n_records like these would have, by name."""
+    def forecast(self, X, y, n_records, sample_weight=None, groups=None, sharing=None):
+        """Return intervals as n_records like these would have them, around invented coefficients."""
         m, sums = self.sums(X, y, sample_weight, groups)
         means = [[matrix / m for matrix in pair] for pair in sums()]
         # noise of the release, and the same again that intervals count with
         deviation = math.sqrt(2) * self.deviation(n_records)
-        found = intervals_of(self.fits, means, deviation, self.loss, sharing)
-        low, high = found.confidence_interval(level)
-        return dict(zip(found.names, ((high - low) / 2).tolist()))
+        return intervals_of(self.fits, means, deviation, self.loss, sharing)
 
     def intervals(self, X, y, sample_weight=None, groups=None):
         """Release the matrices, and compute intervals from them; charges no ledger."""

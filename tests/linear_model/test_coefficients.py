@@ -766,3 +766,20 @@ def test_a_contrast_is_the_difference_of_two_linear_predictions():
     for weights in ([1.0], [1.0, math.nan], np.ones((2, 3))):
         with pytest.raises(ValueError, match="one finite number for each of 3 coefficients"):
             found.contrast(weights)
+
+
+def test_a_contrast_is_forecast_with_the_coefficients():
+    """That of one coefficient is its own; that of a difference, the width that the intervals have."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(8000, 2)) / 2**0.5
+    y = (X @ [2, -1] + rng.logistic(size=8000) > 0).astype(int)
+    model = DPLogisticRegression(classes=[0, 1], alpha=0.001).fit(X[:4000], y[:4000])
+    records = X[4000:], y[4000:]
+    planned = {"epsilon": 3.0, "n_samples": 4000}
+    one = coef_interval_forecast(model, *records, **planned, contrast=[1.0, 0.0])
+    assert one["contrast"] == pytest.approx(one[0], rel=1e-9)
+    difference = coef_interval_forecast(model, *records, **planned, contrast=[0.5, -0.5])["contrast"]
+    estimate = coef_interval(model, *records, **planned).contrast([0.5, -0.5])
+    assert difference == pytest.approx((estimate.high - estimate.low) / 2, rel=0.3)
+    with pytest.raises(ValueError, match="one finite number for each"):
+        coef_interval_forecast(model, *records, **planned, contrast=[1.0])
