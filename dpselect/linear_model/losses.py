@@ -19,6 +19,8 @@ HALF_RANGE = 4.0
 # largest factor of lambda over the value that balances bias and noise in the objective, and the factor
 # for noise in the result, where only lambda is sure to give curvature
 MAX_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
+# the factor below `no_signal`
+SHRINKAGE_OF_NOISE = 12.0
 
 
 class Loss(ABC):
@@ -45,6 +47,8 @@ class Loss(ABC):
         In objective perturbation "auto" takes a larger alpha where the signal, n * epsilon / E[noise
         norm], is below `even`, and a smaller one above, but at least `least_shrinkage` times the usual
         one.
+    no_signal : float
+        Signal below which a model is noise, and kept close to where it starts.
     certifies : type
         Of the scores whose Lipschitz constant and span in the prediction are known.
     certified_score : str
@@ -66,6 +70,7 @@ class Loss(ABC):
     nonnegative: bool = True
     even: float = 100.0
     least_shrinkage: float = 1.0
+    no_signal: float = 0.0
     unit: float = 1.0
     centre: float = 0.0
 
@@ -90,6 +95,8 @@ class Loss(ABC):
         """Return the factor of alpha="auto" at a signal n epsilon / E[noise norm]."""
         if perturbation == "output":
             return OUTPUT_SHRINKAGE
+        if signal < self.no_signal:
+            return SHRINKAGE_OF_NOISE
         return min(max(math.sqrt(self.even / signal), self.least_shrinkage), MAX_SHRINKAGE)
 
     @abstractmethod
@@ -114,6 +121,7 @@ class MarginLoss(Loss):
     lipschitz = 1.0
     reach = 5.0
     least_shrinkage = 0.5
+    no_signal = 1.0
     certifies = MarginScore
     certified_score = "a score of margins, such as 'brier' or 'ramp'"
 

@@ -112,6 +112,8 @@ def usual_alpha(model, n, p, K):
         length = epsilon * math.sqrt(d) / gaussian_m(model, d, K)
     even, least, reach = {HUBER: (300, 1, 5), POISSON: (100, 1, 1.5)}.get(kind_of(model), (100, 0.5, 5))
     factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
+    if n * epsilon / length < 1 and kind_of(model) not in (HUBER, POISSON):
+        factor = 12
     factor = 4 if model.perturbation == "output" else factor
     alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
     return alpha * constants_of(model)[2] * 5 / reach

@@ -27,6 +27,7 @@ from dpselect.linear_model.losses import (
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
+    WeightedLoss,
 )
 from dpselect.records.public_shape import PublicShape
 from tests.marks import a_third, slow_but
@@ -422,6 +423,7 @@ def test_huge_epsilon_does_not_overflow():
 @pytest.mark.parametrize(
     "n, factor",
     [
+        (21, 12.0),
         (50, 3.0),
         (200, 3.0),
         (550, 2.0),
@@ -432,7 +434,8 @@ def test_huge_epsilon_does_not_overflow():
 )
 def test_public_alpha(loss, n, factor):
     told = n * 0.5 / 11
-    assert math.isclose(factor, min(max((100 / told) ** 0.5, 0.5), 3.0))
+    assert math.isclose(factor, min(max((100 / told) ** 0.5, 0.5), 3.0) if told >= 1 else 12.0)
+    assert WeightedLoss(loss, 2.0).shrinkage("objective", told) == loss.shrinkage("objective", told)
     balance = 4 * 11 / (5 * n * 0.5)
     assert math.isclose(public_alpha(loss, "objective", n, 11, 2.0, 0.5), factor * balance)
     assert math.isclose(public_alpha(loss, "output", n, 11, 2.0, 0.5), 4 * balance)
