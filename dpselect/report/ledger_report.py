@@ -89,6 +89,11 @@ def _notes(entries):
             f"{uncommitted} uncommitted: of these it is not known whether the release came out, so that "
             "the reserved loss counts in full."
         )
+    if any(entry.epsilon == entry.delta == 0 for entry in entries):
+        yield (
+            "An epsilon of 0: nothing was told of any record, as where an answer is refused before noise "
+            "is drawn."
+        )
     if any(entry.kind == KINDS[1] for entry in entries):
         yield (
             "Ex-post: the loss of the outcome that came out, and not of all outcomes; what was reserved "

@@ -78,6 +78,9 @@ def test_it_says_what_the_ledger_says(ledger):
     said = str(report)
     assert "The records: Admissions." in said and "1 uncommitted" in said
     assert "Ex-post: " in said and "Seeded: " in said and report.privacy.seeded
+    assert "An epsilon of 0: " not in said
+    ledger.reserve(1.0, label="intervals").commit(PrivacyLoss(0.0))
+    assert "An epsilon of 0: nothing was told" in str(check_report(ledger))
     assert report.privacy.kind == "ex-post"
     assert "Protected is each record" in said and "replace one record" in said
     assert str(ledger.path) not in report.to_html()
