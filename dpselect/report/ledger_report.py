@@ -91,8 +91,8 @@ def _notes(entries):
         )
     if any(entry.epsilon == entry.delta == 0 for entry in entries):
         yield (
-            "An epsilon of 0: nothing was told of any record, as where an answer is refused before noise "
-            "is drawn."
+            "An epsilon of 0: nothing was told of any record, as where an answer is refused before "
+            "noise is drawn."
         )
     if any(entry.kind == KINDS[1] for entry in entries):
         yield (
