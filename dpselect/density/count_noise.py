@@ -65,7 +65,8 @@ class HistogramNoise:
         Of columns that are scaled to [0, 1]. The public rule for `bin_width` takes the least sum.
         """
         widths = [1.0 / k for k in self.cells.shape]
-        counted = self.shape.n_samples * math.prod(widths)
+        # no records, or no columns, are refused later
+        counted = max(self.shape.n_samples, 1) * math.prod(widths)
         noise = 0.0 if self.epsilon == math.inf else 2 * (SENSITIVITY / self.epsilon / counted) ** 2
         # the integrals of the square of one bell, and of the square of its derivative
         square, steep = 1 / (2 * math.sqrt(math.pi) * BELL), 1 / (4 * math.sqrt(math.pi) * BELL**3)
@@ -73,7 +74,7 @@ class HistogramNoise:
         narrow = steep * square ** (d - 1) * sum(width * width for width in widths) / 12
         # the uniform density errs by no more than that, however wide its cells are
         most = square**d - 1
-        return noise, 1.0 / counted, most * narrow / (most + narrow)
+        return noise, 1.0 / counted, most * narrow / (most + narrow) if d else 0.0
 
     def certified(self, score):
         """Refuse a score without a known certificate."""

@@ -79,3 +79,13 @@ def test_where_a_choice_would_be_left_to_chance_the_rule_decides(n, epsilon):
     assert planned.strategy == "first_candidate"
     (place,) = np.flatnonzero(planned.considered)
     assert place == np.argmin([sum(parts(epsilon, n, width)) for width in WIDTHS]) > 0
+
+
+@pytest.mark.parametrize("strategy", ["auto", "stability"])
+def test_no_records_are_refused_as_such(strategy):
+    model = DPHistogramDensity(bounds=(0, 1))
+    search = StabilityGridSearchCV(model, {"bin_width": WIDTHS}, strategy=strategy)
+    with pytest.raises(ValueError, match="n_samples=0"):
+        search.fit(np.empty((0, 1)))
+    with pytest.raises(ValueError, match="feature"):
+        search.fit(np.empty((20, 0)))
