@@ -124,6 +124,7 @@ def test_no_other_default_learns_from_the_records():
         "class_share": "as 1/2",
         "n_mu": "no delta",
         "columns": "all of the schema",
+        "ranges": "the bounds of the schema",
         "conversion": "an account for other neighbours is refused",
         "delta_parameter": "the model has no delta",
         "classes_parameter": "as classes=None, unless public records have all labels: a warning",
@@ -306,7 +307,7 @@ def test_groups_and_weights(data):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, groups=y[:-1])
     with pytest.raises(ValueError, match="sample_weight.*write max_sample_weight"):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, sample_weight=np.ones(200))
-    with pytest.raises(CertificateError, match="sample_weight.*leave it out"):
+    with pytest.raises(CertificateError, match="sample_weight.*write DPHuberRegressor"):
         StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), GRID).fit(X, y, sample_weight=np.ones(200))
 
 

@@ -178,7 +178,8 @@ def check_held(held, candidate, estimator, public):
     if last_private(estimator) >= 0:
         return
     if candidate.steps is not None:
-        candidate = candidate.fitted_on(public)
+        # ranges that are learned later lie within those of the schema
+        candidate = candidate.with_learned().fitted_on(public)
     rows = candidate.transform(rows)
     if not isinstance(model, PrivateModel):
         numeric_rows(clone(model), rows, **getattr(model, "reads", {}))

@@ -45,6 +45,7 @@ IRRELEVANT = {
             "epsilon",
             "n_samples",
             "n_records",
+            "contrast",
             "confidence_level",
             "sample_weight",
             "groups",

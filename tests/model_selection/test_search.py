@@ -89,7 +89,7 @@ def test_candidates_that_differ_in_numbers_are_models_of_their_own(grid):
 def test_candidates_know_nothing_of_each_other():
     first, second = make_candidates(clone(MODEL), {"alpha": [0.1, 0.2]}, trusted_steps=())
     changed = first.with_model_params(alpha=7.0, classes=[7, 8])
-    assert [c.alpha for c in (first, second, changed)] == [0.1, 0.2, 7.0]
+    assert [c.model.alpha for c in (first, second, changed)] == [0.1, 0.2, 7.0]
     assert first.model.classes == MODEL.classes and changed.params == first.params
     with pytest.raises(FrozenInstanceError):
         first.n_features = 3

@@ -213,7 +213,7 @@ def test_weights_that_were_set_aside_are_checked_before_anything_is_paid(tmp_pat
 
 @pytest.mark.parametrize("estimator, params, error, said", [
     (DPRidge(target_range=(-1, 1)), {"sample_weight": WEIGHT}, CertificateError,
-        "sample_weight.*leave it out"),
+        "sample_weight.*write DPHuberRegressor"),
     (DPLogisticRegression(classes=[0, 1]), {"sample_weight": WEIGHT}, ValueError, "max_sample_weight"),
     (PIPE, {"sample_weight": WEIGHT}, TypeError, f"write {NAME}"),
     (PIPE, {"boundedscaler__sample_weight": WEIGHT}, TypeError, "leave it out"),

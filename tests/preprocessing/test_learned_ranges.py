@@ -559,6 +559,14 @@ def test_a_search_learns_once_for_all_candidates(grid, persons, delta, monkeypat
     assert len(learned) == 2 and stated[0] == stated[1]
 
 
+def test_a_search_evaluates_the_model_within_the_ranges():
+    X, y = table()
+    grid = {"encoder__ranges": ["auto", None]}
+    for param_grid in ({}, grid):
+        search = StabilityGridSearchCV(pipeline(), param_grid, epsilon=8.0, evaluation=0.2).fit(X, y)
+        assert search.evaluation_.n_records == len(X) // 5 and search.privacy_.epsilon <= 8.0
+
+
 def test_a_plan_says_where_nothing_is_learned():
     search = StabilityGridSearchCV(pipeline(), {"encoder__expansion": [2, 4]}, epsilon=0.1)
     plan = search.plan(4000, 7)
