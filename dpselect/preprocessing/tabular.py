@@ -419,7 +419,7 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     **encoder_params : dict
         Of the :class:`TableEncoder`. With ``ranges="auto"`` a fit learns narrower bounds of numbers
         before it trains the model: with a tenth of the model's epsilon, or with Gaussian noise if the
-        model has a delta and so keeps more than nine tenths.
+        model has a delta, and so keeps more than nine tenths (in a fit alone; in a search nine).
 
     Returns
     -------

@@ -143,12 +143,10 @@ def _at_least(name, value, blur, order, goal):
 
     `order` has the candidates, those of the largest sensitivities first.
     """
-    # two candidates set the noise of all; as a rule they are the same ones at any value
-    for some in (order[:2], order):
-        doublings = _doublings(cache(lambda x, some=some: math.log2(blur(2.0**x, some) / goal)))
-        tried = MOST_DOUBLINGS if doublings is None else doublings
-        if blur(2.0**tried, order) == blur(2.0**tried, some):
-            break
+    try:
+        doublings = _doublings_of_all(blur, order, goal)
+    except ValueError:  # so many records, or so large an epsilon, that the model is refused
+        return None
     if doublings is None:
         return None
     least = value * 2.0**doublings
@@ -156,6 +154,16 @@ def _at_least(name, value, blur, order, goal):
         return f"{name} >= {least:.3g}"
     unit = 10 ** max(0, math.floor(math.log10(least)) - 2)
     return f"{name} >= {math.ceil(least / unit) * unit}"
+
+
+def _doublings_of_all(blur, order, goal):
+    # two candidates set the noise of all; as a rule they are the same ones at any value
+    for some in (order[:2], order):
+        doublings = _doublings(cache(lambda x, some=some: math.log2(blur(2.0**x, some) / goal)))
+        tried = MOST_DOUBLINGS if doublings is None else doublings
+        if blur(2.0**tried, order) == blur(2.0**tried, some):
+            break
+    return doublings
 
 
 def _doublings(excess):

@@ -7,7 +7,13 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
-from dpselect import CertificateError, DPHistogramDensity, DPRidge
+from dpselect import (
+    CertificateError,
+    DPHistogramDensity,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
 from dpselect.base.estimator import Trial
 from dpselect.metrics import BrierScore
 from dpselect.model_selection.candidates import make_candidates, with_columns
@@ -194,3 +200,11 @@ def test_all_certificates_together_fail_with_the_delta_that_is_stated(n_noise_sa
     assert asked_for(monkeypatch, n_noise_samples, True) == pytest.approx(1e-3)
     if n_noise_samples > 1:
         assert asked_for(monkeypatch, n_noise_samples, False) > 2e-3
+
+
+def test_advice_on_more_records_than_a_model_takes_ends_no_plan():
+    """How many records would be enough is asked of models with so many, which may be refused."""
+    model = DPLogisticRegression(classes=[0, 1], data_norm=3.5, data_norm_l1=10.0)
+    search = StabilityGridSearchCV(model, {"max_derivative": [0.6, 0.8]}, strategy="stability")
+    said = "\n".join(search.plan(20_000, 330).messages)
+    assert "underpowered" in said and "n_samples >=" not in said and "epsilon >=" in said
