@@ -28,9 +28,9 @@ def warn_if_compared(estimator, fit):
     if _is_private(estimator) and is_called_by("sklearn.model_selection", fit):
         warn_caller(
             f"A search or cross-validation of scikit-learn fits {type(estimator).__name__} once for "
-            "each candidate and split: k fits lose k times its epsilon together, of which each model "
-            "states its own, and the exact scores are not covered at all; use StabilityGridSearchCV, or "
-            "evaluate for the figures of one model.",
+            "each candidate and split: k fits lose k times its epsilon together (more if folds are "
+            "stratified, as by default), of which each model states its own, and the exact scores are "
+            "not covered at all; use StabilityGridSearchCV, or evaluate for the figures of one model.",
             PrivacyLeakWarning,
             through=("sklearn.", "joblib."),
             once=True,

@@ -80,7 +80,8 @@ class NumberColumn:
         if not self.missing and np.isnan(x).any():
             raise CellError(
                 f"Column {self.name!r} of X has missing values (NaN), and the schema says that no "
-                "record lacks it; write 'missing': True in the schema."
+                "record lacks it; write 'missing': True in the schema before the fit, or fill them with "
+                "a public number."
             )
         return x
 

@@ -24,7 +24,7 @@ NOT_KEPT = ("ledger", "random_state")
 
 # name -> advice, and the parameter that a class must have for it to apply
 COUNTERPARTS = {
-    "C": ("write alpha=1 / (n_samples * C), for the mean loss", "alpha"),
+    "C": ("leave alpha at 'auto', as 1 / (n_samples * C) is mostly too small for the noise", "alpha"),
     "accountant": ("write ledger=PrivacyLedger(path)", "ledger"),
     "bins": ("write bin_width, the length of a cell", "bin_width"),
     "bounds_X": ("put a BoundedScaler(bounds) before the model", "data_norm"),
