@@ -57,6 +57,9 @@ def models():
     yield tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1)), **EVERYTHING), table(), np.ones(300)
     ranges = tabular_pipeline(SCHEMA, DPRidge(200.0, target_range=(0, 1)), ranges="auto")
     yield ranges, table(), np.ones(300)
+    since = {"since": {"date": ["2015-01-01", "2026-12-31"], "cycles": ["year", "day"]}}
+    days = np.linspace(0.0, 4000.0, 300)[:, np.newaxis]
+    yield tabular_pipeline(since, DPRidge(target_range=(0, 1))), days, np.ones(300)
     yield DENSITY, X, None
     # so large a delta that noise is Gaussian with few columns
     for perturbation in ("objective", "output"):
