@@ -15,6 +15,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from ..preprocessing import PublicSchema
+from ..preprocessing.foreign_columns import is_foreign
 from ..preprocessing.schema import NumberColumn
 from ..preprocessing.table_cells import as_number
 from .file_columns import PersonCells, cells_of
@@ -134,7 +135,7 @@ def refuse_foreign_numbers(frame, columns, path):
             f"its column {name_of(name)} has no number between the bounds of the schema; write bounds "
             "in the unit of the file"
             for name, column in numbers.items()
-            if column.fit_of(frame[name].to_numpy()) == (False, True)
+            if is_foreign(frame[name], column)
         ],
     )
 

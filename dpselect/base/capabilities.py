@@ -4,6 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..exceptions import CertificateError
 from ..records.public_shape import PublicShape
+from ..utils.validation import LEAVE_OUT
 
 
 @runtime_checkable
@@ -186,3 +187,18 @@ def require(capability, model, asker, instead):
         f"{asker} needs models with {' and '.join(named)}, and {type(model).__name__} has none; "
         f"{instead}."
     )
+
+
+def require_weights(model):
+    """Refuse a model whose `fit` takes no weights of records, or has no public bound for them.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Raises
+    ------
+    CertificateError, ValueError
+    """
+    require(TakesWeights, model, "sample_weight", getattr(model, "instead_of_weights", LEAVE_OUT))
+    model.check_takes_weights()

@@ -196,7 +196,7 @@ class PlanGrid:
 
     @property
     def _held(self):
-        """Int : Records of the evaluation that the search has, or would usually have."""
+        """int : Records of the evaluation that the search has, or would usually have."""
         return self.n_held or max(1, round(USUALLY_HELD * self.n_training))
 
     def _start(self, axes):

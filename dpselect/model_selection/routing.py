@@ -4,10 +4,10 @@ from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from ..base.capabilities import TakesGroups, TakesWeights, require
+from ..base.capabilities import TakesGroups, require, require_weights
 from ..preprocessing.tabular import TabularPipeline
 from ..records.persons import check_weighs_persons
-from ..utils.validation import LEAVE_OUT, refuse_fit_params
+from ..utils.validation import refuse_fit_params
 from .private_steps import check_groups_are_taken as check_steps_take_groups
 
 
@@ -75,6 +75,4 @@ def check_groups_are_taken(estimator, models, score=None, strategy=None):
 def check_weights_are_taken(models):
     """Refuse weights of records, before any data is read, if a model does not take them."""
     for model in models:
-        instead = getattr(model, "instead_of_weights", LEAVE_OUT)
-        require(TakesWeights, model, "sample_weight", instead)
-        model.check_takes_weights()
+        require_weights(model)

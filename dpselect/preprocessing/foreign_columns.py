@@ -27,7 +27,9 @@ def refuse_foreign_columns(columns, known):
         The message names all such columns, and quotes no cell.
     """
     pairs = zip(columns, known, strict=True)
-    if foreign := [column.name for cells, column in pairs if _is_foreign(cells, column)]:
+    if foreign := [
+        column.name for cells, column in pairs if len(cells) > 1 and is_foreign(cells, column)
+    ]:
         raise CellError(
             f"Column{'s' * (len(foreign) > 1)} {', '.join(map(repr, foreign))} of X: no cell is one of "
             "the categories in the schema, or lies between its bounds, so a model would learn nothing "
@@ -35,10 +37,11 @@ def refuse_foreign_columns(columns, known):
         )
 
 
-def _is_foreign(cells, column):
+def is_foreign(cells, column):
+    """Return whether no cell of a column is what the schema says, and one is something else."""
     n, start, length, foreign = len(cells), 0, FIRST_ROWS, False
     cells = getattr(cells, "iloc", cells)
-    while start < n > 1:
+    while start < n:
         fits, others = column.fit_of(plain_values(cells[start : start + length]))
         if fits:
             return False

@@ -62,7 +62,7 @@ def ranges_to_learn(pipeline):
 
 @dataclass(frozen=True)
 class Shares:
-    """What ranges and model may spend of a fit, by public numbers.
+    """Shares of the budget of a fit for ranges and for the model, by public numbers.
 
     Attributes
     ----------

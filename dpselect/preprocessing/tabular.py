@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..accounting.gaussian import gaussian_mu
 from ..accounting.joint import jointly
-from ..base.capabilities import TakesWeights, require
+from ..base.capabilities import require_weights
 from ..base.estimator import Trial
 from ..base.fit_warnings import warn_if_seeded
 from ..config import get_config as own_config
@@ -384,8 +384,7 @@ def _check_records(model, rows, y, sample_weight=None, groups=None, **others):
         warn_if_seeded(model)  # raises
     refuse_fit_params(model, others)
     if sample_weight is not None:
-        require(TakesWeights, model, "sample_weight", "leave it out")
-        model.check_takes_weights()
+        require_weights(model)
     Trial(model, model.epsilon).records(rows, Weighted.of(y, sample_weight, groups))
 
 

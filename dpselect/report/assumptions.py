@@ -1,4 +1,4 @@
-"""What a statement takes to be public, and what it does not cover."""
+"""Say what a statement takes to be public, and what it does not cover."""
 
 import inspect
 

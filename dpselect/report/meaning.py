@@ -1,4 +1,4 @@
-"""What an epsilon means for one record: odds before and after, and a game."""
+"""Say what an epsilon means for one record: odds before and after, and a game."""
 
 import math
 

@@ -157,6 +157,7 @@ def _at_least(name, value, blur, order, goal):
 
 
 def _doublings_of_all(blur, order, goal):
+    """Return about how many doublings bring the blur of all candidates down to `goal`, or None."""
     # two candidates set the noise of all; as a rule they are the same ones at any value
     for some in (order[:2], order):
         doublings = _doublings(cache(lambda x, some=some: math.log2(blur(2.0**x, some) / goal)))
