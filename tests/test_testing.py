@@ -14,15 +14,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect import (
+    AccuracyFirstSearchCV,
     DPHistogramDensity,
     DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    StabilityGridSearchCV,
 )
 from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.base.estimator import ReleaseMixin
@@ -970,3 +974,23 @@ def test_all_that_fails_is_told():
     assert "check_the_statement: privacy_ states" in str(caught.value)
     # (each check of the class without the two mistakes passes above)
     assert "check_what_is_kept: n_iter_ depends on the records" in str(caught.value)
+
+
+REFUSED = {
+    "chooses among others; give its estimator here, and its strategy to check_strategy": [
+        StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [1.0]}, epsilon=1.0),
+        AccuracyFirstSearchCV(DPRidge(target_range=(-1, 1)), {"epsilon": [1.0]}, target=0.1),
+    ],
+    "of a Pipeline a single step": [make_pipeline(DPRidge(target_range=(-1, 1))), Ridge()],
+    "write classes=\\[0, 1\\]": [DPLogisticRegression(), DPLinearSVC()],
+    "give an instance": [DPRidge, np.zeros(3)],
+}
+
+
+@pytest.mark.parametrize(
+    "said, estimator", [(said, given) for said, each in REFUSED.items() for given in each]
+)
+def test_what_cannot_be_checked_is_refused_in_one_sentence(said, estimator):
+    with pytest.raises(ValueError, match=said) as caught:
+        check_private_estimator(estimator)
+    assert str(caught.value).count(". ") == 0

@@ -9,6 +9,9 @@ import warnings
 from collections.abc import Callable
 from functools import partial, update_wrapper
 
+from sklearn.base import is_classifier
+
+from ..model_selection.delegation import SearchDelegationMixin
 from ..utils.type_aliases import Estimator
 from .attacks import check_the_stated_loss
 from .case import Case
@@ -89,6 +92,8 @@ def check_private_estimator(
     ------
     AssertionError
         If a check fails; it names all that fail, and what each found.
+    ValueError
+        If it is no such estimator: a search, a Pipeline, a class, or a classifier without `classes`.
 
     See Also
     --------
@@ -153,10 +158,38 @@ def private_estimator_checks(
     ... def test_private_estimator(estimator, check):
     ...     check(estimator)
     """
+    _check_can_be_checked(estimator)
     statement = ReleaseStatement() if statement is None else statement
     checks: tuple[Callable[..., None], ...] = CHECKS[:-1]
     checks += (update_wrapper(partial(CHECKS[-1], n_trials=n_trials), CHECKS[-1]),)
     return [(estimator, _Check(check, statement)) for check in checks]
+
+
+def _check_can_be_checked(estimator):
+    """Refuse what the checks cannot fit to records of theirs, with what to give in its place."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        kind = "a class" if isinstance(estimator, type) else type(estimator).__name__
+        raise ValueError(
+            f"estimator must be an unfitted estimator, got {kind}, which has no parameters to set; give "
+            "an instance."
+        )
+    name, params = type(estimator).__name__, estimator.get_params(deep=False)
+    if isinstance(estimator, SearchDelegationMixin):
+        raise ValueError(
+            f"estimator must be one that releases something itself, got {name}, which chooses among "
+            "others; give its estimator here, and its strategy to check_strategy."
+        )
+    lacking = [each for each in ("epsilon", "random_state") if each not in params]
+    if lacking:
+        raise ValueError(
+            f"estimator must have a parameter {lacking[0]!r}, with which the checks fit it again and "
+            f"again, and {name} has none; give a private estimator, of a Pipeline a single step."
+        )
+    if is_classifier(estimator) and params.get("classes") is None:
+        raise ValueError(
+            f"A classifier needs its public labels, of which the checks make records, and {name} has "
+            "none; write classes=[0, 1]."
+        )
 
 
 class _Check:
