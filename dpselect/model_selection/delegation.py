@@ -22,6 +22,7 @@ from ..rows import as_lazy, is_lazy
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, MatrixLike
 from .private_steps import thaw
+from .row_steps import as_model_sees
 from .sklearn_forms import scoring_that_chooses
 
 Delegated: TypeAlias = Callable[[MatrixLike], Any]
@@ -54,8 +55,11 @@ def _delegated(name, doc):
 
     def method(self: Any, X: MatrixLike) -> Any:
         check_is_fitted(self)
+        model, rows = self.best_estimator_, X
+        if name != "inverse_transform":
+            model, rows = as_model_sees(model, X)
         try:
-            return getattr(self.best_estimator_, name)(X)
+            return getattr(model, name)(rows)
         except ValueError as error:
             # Array API: the inner estimator names itself; name the method that the user called
             if "must use the same namespace" not in str(error):
@@ -145,9 +149,10 @@ class SearchDelegationMixin:
             score_params = {}
 
         scorer = self._score_function(X)
+        model, X = as_model_sees(self.best_estimator_, X)
         if isinstance(scorer, dict):  # scoring was a list, tuple or dict
-            return scorer[self.refit](self.best_estimator_, X, y, **score_params)
-        score = scorer(self.best_estimator_, X, y, **score_params)
+            return scorer[self.refit](model, X, y, **score_params)
+        score = scorer(model, X, y, **score_params)
         # A single callable may return a dict of scores.
         return score[self.refit] if self.multimetric_ else score
 

@@ -29,7 +29,16 @@ from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_cells import CellError
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
-from ..rows import column_names, is_lazy, map_rows, read_by_block, take
+from ..rows import (
+    as_lazy,
+    column_names,
+    gathered,
+    is_lazy,
+    map_rows,
+    on_first_row,
+    read_by_block,
+    take,
+)
 
 # end of a refusal's message
 NO_DUMMY = (
@@ -121,6 +130,33 @@ def transform(steps, X, public, stored=False, for_one_fit=False):
         if encoder:
             return quietly(only.transform, X)  # it decides once how to read all blocks
     return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), column_names(row))
+
+
+def as_model_sees(estimator, X):
+    """Return what predicts of a fitted estimator, and the rows to predict from.
+
+    scikit-learn's steps take no lazy rows, so those of a Pipeline are applied chunk by chunk, as in a
+    search, and the model alone predicts.
+    """
+    rows = as_lazy(X)
+    if not (is_lazy(rows) and isinstance(estimator, Pipeline)):
+        return estimator, X
+    steps, model = estimator[:-1], estimator[-1]
+    if all(step in (None, "passthrough") or _reads_lazily(step) for _, step in steps.steps):
+        return estimator, X
+    apply = partial(quietly, steps.transform)
+    tail, names = on_first_row(partial(_form_of_output, apply), rows)
+    rows = map_rows(apply, rows, tail, names)
+    return model, rows if _reads_lazily(model) else gathered(rows, type(model).__name__)
+
+
+def _reads_lazily(step):
+    return getattr(step, "reads", {}).get("lazily", False)
+
+
+def _form_of_output(apply, row):
+    output = apply(row)
+    return tuple(output.shape[1:]), column_names(output)
 
 
 def fit_private(step, X, y, public, groups=None):

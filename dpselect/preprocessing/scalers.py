@@ -51,6 +51,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 1.,  1.]])
     """
 
+    reads = {"lazily": True}
+
     def __init__(self, bounds: npt.ArrayLike | Mapping[Any, Any] | None = None) -> None:
         self.bounds = bounds
 
@@ -199,6 +201,8 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[1.2, 1.6],
            [1. , 0. ]])
     """
+
+    reads = {"lazily": True}
 
     def __init__(self, norm: Literal["l2", "l1"] = "l2", bound: float = 1.0) -> None:
         self.norm = norm

@@ -189,6 +189,8 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
     True
     """
 
+    reads = {"lazily": True}
+
     def __init__(
         self,
         schema: Any,

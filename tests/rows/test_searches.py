@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
 
 from dpselect import (
     AccuracyFirstSearchCV,
     DPHistogramDensity,
     DPLogisticRegression,
     DPRidge,
+    PrivateModel,
     RowChunks,
     StabilityGridSearchCV,
 )
@@ -231,3 +233,49 @@ def test_names_of_chunks_without_names_are_those_of_the_search(step, records):
         search.fit(chunks, labels)
         assert search.feature_names_in_.tolist() == names
         np.testing.assert_array_equal(search.predict(chunks), expected.predict(frame))
+
+
+STEPS = [
+    PolynomialFeatures(),
+    make_pipeline(BoundedScaler((-1, 1)), FunctionTransformer(np.abs)),
+    ColumnTransformer(
+        [("code", OneHotEncoder(categories=[[2.0, 3.0]]), [0])],
+        remainder="passthrough",
+        sparse_threshold=0,
+    ),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=["polynomial", "function", "one-hot"])
+def test_predictions_are_made_by_chunk_behind_steps_of_scikit_learn(records, tmp_path, step):
+    X, labels, _ = records
+    X = np.column_stack([2.0 + labels, X])  # of a category that no dummy row has
+    model = make_pipeline("passthrough", step, DPLogisticRegression(classes=[0, 1]))
+    search = StabilityGridSearchCV(model, {}, random_state=0).fit(X, labels)
+    for name, (rows, y) in few_forms(X, labels, tmp_path).items():
+        for method in ("predict", "predict_proba", "decision_function"):
+            found = getattr(search, method)(rows)
+            assert hasattr(found, "compute") == (name == "dask"), "rows were gathered"
+            np.testing.assert_allclose(found, getattr(search, method)(X), rtol=1e-12, err_msg=name)
+        assert search.score(rows, y) == search.score(X, labels)
+
+
+def test_predictions_of_models_that_gather_read_chunks(records, tmp_path):
+    class Nothing(LogisticRegression):
+        """Private, as it learns nothing of its records."""
+
+        def __init__(self, epsilon=1.0):
+            super().__init__()
+            self.epsilon = epsilon
+
+        def fit(self, X, y):
+            return super().fit(np.eye(X.shape[1])[:2], [0, 1])
+
+    X, labels, _ = records
+    model = PrivateModel(Nothing(), adjacency="replace one record", classes=[0, 1])
+    search = StabilityGridSearchCV(make_pipeline(FunctionTransformer(np.abs), model), {})
+    search.fit(X, labels)
+    rows = few_forms(X, labels, tmp_path)
+    np.testing.assert_array_equal(search.predict(rows["chunks"][0]), search.predict(X))
+    with pytest.raises(TypeError, match="none is gathered; give X in memory"):
+        search.predict(rows["dask"][0])
