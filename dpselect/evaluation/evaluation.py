@@ -77,6 +77,11 @@ class Evaluation(ABC):
         """Return the function that estimates each of `metrics`."""
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """tuple of str : What the counts tell of how far to believe the figures, for nothing more."""
+        return ()
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """tuple of str : Names of the metrics of this model."""
         return tuple(self._readers)
@@ -192,7 +197,7 @@ class Evaluation(ABC):
             if part is not self:
                 lines.append(f"group {part.level!r}")
             lines += [f"{name:<18} {estimate}" for name, estimate in part._figures().items()]
-        return "\n".join([*lines, str(self.privacy_)])
+        return "\n".join([*lines, *self.remarks, str(self.privacy_)])
 
     def _repr_html_(self) -> str:
         names = ["value [95 %]" if part is self else f"group {part.level!r}" for part in self._parts()]
@@ -207,7 +212,9 @@ class Evaluation(ABC):
         )
         return (
             f"<p>{escape(self._head())}</p><table><thead><tr><th>metric</th>{head}</tr>"
-            f"</thead><tbody>{rows}</tbody></table>{self.privacy_._repr_html_()}"
+            f"</thead><tbody>{rows}</tbody></table>"
+            + "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
+            + self.privacy_._repr_html_()
         )
 
     def _parts(self):

@@ -34,6 +34,8 @@ WORST = 10.0
 SIZE_ALLOWANCE, MEAN_ALLOWANCE = 0.01, 0.0015
 # and of the variance of targets, in variances of predictions uniform in their bins
 ROUNDING = 3
+# part of the target range that counts as an end of it; targets beyond the range are counted there
+END = 1 / 16
 # points per cell for means
 POINTS = 32
 # largest half-width of an interval, relative to the target range
@@ -106,6 +108,14 @@ def moments():
             for at in (point == i for i in range(N_POINTS))
         ],
     }
+
+
+@cache
+def ends():
+    """Return which cells have targets in the lower end of the range only, and in the upper end only."""
+    bins, predicted, _ = table()
+    least, largest = (predicted[:, side] + ERROR_EDGES[bins + side] for side in (0, 1))
+    return largest <= END, least >= 1 - END
 
 
 @dataclass(frozen=True)
@@ -257,6 +267,19 @@ class RegressionEvaluation(Evaluation):
             # mean of target - prediction
             "bias": Metric(_mean_error, FARTHEST, span),
         }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """tuple of str : That most targets lie at an end of the range, if the counts tell so surely."""
+        whole, sides = np.ones(len(table()[0])), ("lowest", "highest")
+        low = [self.noisy_counts.mean(end.astype(np.float64), whole)[1] for end in ends()]
+        return tuple(
+            f"Most targets lie in the {side} sixteenth of target_range, or beyond it, where they count "
+            "as its end: unless this is their nature, the range is in another unit, too narrow or much "
+            "too wide, and these figures say little."
+            for side, least in zip(sides, low)
+            if least > 0.5
+        )
 
     @property
     def _span(self):

@@ -69,6 +69,7 @@ def quality_of(model, evaluation, loss, apart):
             f"Intervals of 95 % cover sampling and noise.{positive}"
         ),
         Table(("Figure", "Value [95 %]", "What it is"), rows),
+        *evaluation.remarks,
     ]
     if evaluation.of_training_records:
         blocks.append(

@@ -1,5 +1,7 @@
 """Regressions: a cell for every record, and figures near the exact ones although cells are wide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -228,3 +230,40 @@ def test_bad_input(bad):
     assert "SECRET" not in str(caught.value)
     with pytest.raises(ValueError, match="could not be answered"):
         evaluate(SimpleModel(lambda X: X), X[:9], X[:9, 0], epsilon=1.0, target_range=(0, 1))
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
+@pytest.mark.parametrize(
+    "ends, said",
+    [
+        ((0.0, 1.0), "highest sixteenth"),  # in another unit
+        ((0.0, 95.0), "highest sixteenth"),  # 95 % of the targets beyond
+        ((200.0, 300.0), "lowest sixteenth"),
+        ((0.0, 10_000.0), "lowest sixteenth"),
+        ((40.0, 105.0), None),  # a sixth beyond
+        ((90.0, 120.0), None),
+        ((-1000.0, 1000.0), None),
+    ],
+)
+def test_targets_that_lie_at_an_end_of_the_range_are_told(ends, said):
+    y = 100 + 3 * X.sum(axis=1) + 3 * ERRORS["normal"]
+    model = LinearRegression().fit(X[:2000], y[:2000])
+    found = evaluate(
+        model, X[2000:12_000], y[2000:12_000], epsilon=1.0, target_range=ends, random_state=0
+    )
+    told = " ".join(found.remarks)
+    assert told == "" if said is None else said in told
+    assert told in repr(found) and told in found._repr_html_()
+    # of the released counts alone, so that it costs nothing
+    nothing = replace(found, counts_=np.full_like(found.counts_, 10_000 / len(found.counts_)))
+    assert nothing.remarks == ()
+    assert replace(nothing, counts_=found.counts_).remarks == found.remarks
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
+def test_noise_alone_tells_nothing_of_the_range():
+    y = np.where(np.arange(400) % 3, 0.3, 1.0)  # a third at an end
+    model = LinearRegression().fit(X[:400], y)
+    for seed in range(20):
+        found = evaluate(model, X[:400], y, epsilon=0.1, target_range=(0.0, 1.0), random_state=seed)
+        assert found.remarks == ()
