@@ -149,6 +149,23 @@ def test_shares_are_near_and_no_surer_than_their_noise():
     assert ClassShares().learn(nothing, 1e-5, generator) == 0.5
 
 
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("scale", [0.1, 20.0, 1e6])
+def test_no_share_is_closer_to_none_or_all_than_the_noise(classes, scale):
+    """Neither of a class that all have, nor of one that none has."""
+    n, epsilon = 500, (1 if len(classes) == 2 else 2) / scale
+    least = min(max(scale, 0.5), n / 2) / n
+    generator = as_generator(np.random.RandomState(0))
+    for everyone in classes:
+        data = records(np.zeros((n, 1)), np.full(n, everyone), classes)
+        for doubled_too in (False, True):
+            kind = ClassShares(doubled=doubled_too)
+            found = [kind.learn(data, epsilon, generator) for _ in range(50)]
+            shares = np.array([[each] if len(classes) == 2 else list(each.values()) for each in found])
+            close = 2 * least if doubled_too and least <= 0.25 else least
+            assert close - 1e-12 <= shares.min() and shares.max() <= 1 - close + 1e-12
+
+
 def limits_of(signal):
     """Return the smallest and the largest fraction of epsilon that shares of classes take."""
     if signal < 3:
