@@ -13,7 +13,7 @@ import numpy as np
 from ..base.certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..noise import gaussian, laplace, spherical_laplace
-from ..noise.tails import lipschitz_deviation, noise_length
+from ..noise.tails import lipschitz_deviation, noise_length, squared_length
 from ..records.public_shape import PublicShape
 from ..rows import block_map
 from ..utils.parameters import with_values
@@ -427,14 +427,10 @@ class LinearNoise:
         return added_cost(
             self.problem.loss,
             self.scales,
-            self._squared_length(self.added_law),
+            squared_length(self.added_law, self.dimension),
             self.dimension,
             self.problem.radius,
         )
-
-    def _squared_length(self, law):
-        d = self.dimension
-        return {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[law]
 
     def regularisation_cost(self):
         """Return the cost that the public rule for lambda minimises over a grid."""
@@ -442,12 +438,12 @@ class LinearNoise:
 
     def regularisation_parts(self):
         """Return the noise and the bias in that cost, which decrease and increase with lambda."""
-        s, squared_length = self.scales, self._squared_length(self.law)
+        s, length = self.scales, squared_length(self.law, self.dimension)
         # products, because a power of Python floats raises on overflow
         if self.perturbation == "objective":
-            noise = s.linear_scale * s.linear_scale * squared_length / (8 * s.mu)
+            noise = s.linear_scale * s.linear_scale * length / (8 * s.mu)
         else:
-            noise = s.output_scale * s.output_scale * squared_length * s.mu / 8
+            noise = s.output_scale * s.output_scale * length * s.mu / 8
         bias = self.typical_prediction**2 / 2 * s.mu / self.problem.radius**2
         # the added noise counts as a fraction of the bias, and decreases nevertheless
         return float(noise + bias * self.added_cost()), float(bias)

@@ -81,14 +81,19 @@ def noise_length(law, dimension, probability=None):
     Independent Laplace variables for `law` "l1", standard normal ones for "gaussian"; for "l2" a
     spherical Laplace vector, whose length has the law Gamma(d, 1).
     """
-    if law == "gaussian":
-        squared = dimension if probability is None else 2 * gammainccinv(dimension / 2, probability)
-        return math.sqrt(squared)
     if probability is None:
-        return math.sqrt(2 * dimension if law == "l1" else dimension * (dimension + 1))
+        return math.sqrt(squared_length(law, dimension))
+    if law == "gaussian":
+        return math.sqrt(2 * gammainccinv(dimension / 2, probability))
     if law == "l1":
         return laplace_length_quantile(dimension, probability)
     return float(gammainccinv(dimension, probability))
+
+
+def squared_length(law, dimension):
+    """Return the mean of the squared l2 norm of standard noise: see :func:`noise_length`."""
+    d = dimension
+    return {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[law]
 
 
 def lipschitz_deviation(law, dimension):
