@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,7 +96,8 @@ def points():
     return 1.0 * (BIN // BINS_A_POINT == np.arange(N_BINS // BINS_A_POINT)[:, None])
 
 
-METRICS = {
+# of any scores, such as decisions
+OF_RANKS = {
     "accuracy": Metric(proportion(_right, _all)),
     "balanced_accuracy": Metric(_balanced_accuracy),
     "precision": Metric(proportion(_label, _predicted)),
@@ -107,10 +108,14 @@ METRICS = {
     "positive_rate": Metric(proportion(_label, _all)),
     "selection_rate": Metric(proportion(_predicted, _all)),
     "roc_auc": Metric(_auc),
-    **of_probabilities(PROBABILITIES),
 }
-# metrics that require probabilities
-PROBABILISTIC = ("brier", "log_loss", "calibration_error")
+METRICS = OF_RANKS | of_probabilities(PROBABILITIES)
+
+
+@lru_cache(maxsize=32)
+def _of_edges(edges):
+    """Return the metrics of scores in bins with these edges."""
+    return METRICS | of_probabilities(representatives(edges))
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -247,11 +252,7 @@ class BinaryEvaluation(Evaluation):
 
     @property
     def _readers(self) -> Mapping[str, Metric]:
-        return {
-            name: metric
-            for name, metric in (METRICS | of_probabilities(self.probabilities)).items()
-            if self.calibrated_scores or name not in PROBABILISTIC
-        }
+        return _of_edges(self.edges) if self.calibrated_scores else OF_RANKS
 
     def metric(
         self,

@@ -67,8 +67,7 @@ def cells_before(model, n_classes):
                 f"evaluation counts records of two classes by their scores, and {name} has neither "
                 "predict_proba nor decision_function; leave evaluation out."
             )
-        cells = cells_of_classes(classes, scores)
-        return cells.for_share(known_share(model)) if len(classes) == 2 else cells
+        return _for_known_share(cells_of_classes(classes, scores), model)
     if isinstance(model, DensityMixin):
         if not getattr(type(model), "has_cells", False):
             raise ValueError(
@@ -83,6 +82,11 @@ def cells_before(model, n_classes):
             "dpselect.evaluate on records that you set aside."
         )
     return cells_of_range(target_range(model))
+
+
+def _for_known_share(cells, model):
+    """Return cells of scores with thresholds that suit the share given to a model; others unchanged."""
+    return cells.for_share(known_share(model)) if isinstance(cells, BinaryCells) else cells
 
 
 @dataclass(frozen=True)
@@ -209,8 +213,8 @@ def evaluate_released(search, model, held, epsilon, stream):
     """
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
     cells = cells_of(model, None if is_classifier(model) else target_range(last_step(model)))
-    if isinstance(cells, BinaryCells):  # by what is public, not by a share that was learned
-        cells = cells.for_share(known_share(last_step(search.estimator)))
+    # by what is public, not by a share that was learned
+    cells = _for_known_share(cells, last_step(search.estimator))
     X, y, *groups = held
     y, weight = split_weights(y)
     # as the chosen model was trained; without a bound, only epsilon=inf takes weights
