@@ -32,18 +32,18 @@ from .delegation import SearchDelegationMixin
 from .engine import price, release, upper_bound
 from .exact_scores import names_the_example
 from .nonprivate import fit_without_noise
-from .plan import SelectionPlan, with_steps
-from .plan_advice import with_advice
+from .plan import SelectionPlan
 from .plan_grid import PlanGrid
+from .planned import plan_of
 from .private_steps import steps_before
 from .problem import SearchProblem, open_records, planned_problem, read_records
 from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters, check_share
-from .set_aside import check_evaluation, with_forecast
+from .set_aside import check_evaluation
 from .sklearn_forms import scoring_that_chooses
-from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
-from .strategies import Strategy, compare_strategies, strategy_class
+from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train
+from .strategies import Strategy, strategy_class
 
 
 class StabilityGridSearchCV(
@@ -371,6 +371,17 @@ class StabilityGridSearchCV(
         refuse_overspent(loss, most, f"strategy={problem.decided.name!r}", charge)
         return loss
 
+    def _given(self, n_samples, n_features, n_classes=2, example=None, persons=False):
+        """Return the problem of a plan, in which epsilon decides nothing yet but the budget."""
+        check_epsilon(self.epsilon)
+        if self.epsilon == math.inf:
+            raise ValueError(
+                "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
+            )
+        check_parameters(self)
+        problem = self._problem(search_stream(0), persons)
+        return planned_problem(problem, n_samples, n_features, n_classes, example)
+
     @names_the_example
     def plan(
         self,
@@ -429,40 +440,12 @@ another alpha is taken only if its score is better by about 22.
         >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
         'data_independent'
         """
-        check_epsilon(self.epsilon)
-        if self.epsilon == math.inf:
-            raise ValueError(
-                "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
-            )
-        check_parameters(self)
         check_share(class_share)
-        given = planned_problem(
-            self._problem(search_stream(0), persons), n_samples, n_features, n_classes, example
-        )
-        (priced,) = price(self.stages, given)
-        problem, strategy = priced.problem, priced.problem.decided
-        n_held = given.n_samples - problem.n_samples
-        strategy.dry_run()
-        plan = with_steps(strategy.plan(), problem.budget)
-        if n_held:
-            model = problem.candidates[0].model
-            held = n_held, problem.budget.total, persons, class_share
-            plan = with_forecast(plan, model, n_classes, *held)
-        return replace(
-            with_advice(plan, strategy.problem.candidates, class_share),
-            delta=upper_bound([priced], type(self).__name__).delta,
-            messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
-            _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),
-            _grid=PlanGrid(
-                clone(self).set_params(evaluation=None),
-                n_features,
-                n_classes,
-                example,
-                persons,
-                plan.n_samples,
-                n_held,
-            ),
-        )
+        given = self._given(n_samples, n_features, n_classes, example, persons)
+        plan, usual = plan_of(given, class_share), clone(self).set_params(evaluation=None)
+        public, given_of = (n_features, n_classes, example, persons), type(self)._given
+        grid = PlanGrid(usual, given_of, *public, plan.n_samples, given.n_samples - plan.n_samples)
+        return replace(plan, _grid=grid)
 
     def _candidates(self, persons, estimator, frozen=()):
         trusted = (*self.trusted_steps, *frozen)

@@ -225,3 +225,21 @@ def test_notebooks_show_the_forecast():
     plan = planned(search(), 3200)
     shown = plan._repr_html_()
     assert all(str(each) in shown for each in plan.expected_quality) and "<script" not in shown
+
+
+def test_what_no_epsilon_changes_is_made_once(monkeypatch):
+    monkeypatch.setattr(plan_grid, "RECORDS", (1,))
+    monkeypatch.setattr(plan_grid, "COLUMNS", (1 / 2, 1))
+    made, usual = [], StabilityGridSearchCV._given
+    monkeypatch.setattr(
+        StabilityGridSearchCV, "_given", lambda self, *args: made.append(args) or usual(self, *args)
+    )
+    searched = search(grid={"model__alpha": [0.01, 0.1]})
+    planned(searched).to_grid()
+    at_two = len(made)
+    monkeypatch.setattr(plan_grid, "EPSILONS", (0.5, 7.0))
+    found = planned(searched).to_grid()
+    assert len(made) == 2 * at_two and len(found["axes"]["epsilon"]) == 3
+    # nothing of another epsilon stays in it
+    alone = planned(clone(searched).set_params(epsilon=7.0)).to_grid()
+    assert found["plans"][-1] == alone["plans"][-1] and found["without"][-1] == alone["without"][-1]
