@@ -16,7 +16,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import planned
+from dpselect.model_selection import planned as planned_module
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.model_selection.strategies.stability_plan import _at_least
 
@@ -171,8 +171,10 @@ def test_every_strategy_is_planned_beside_the_others():
 
 
 def test_strategies_are_compared_when_somebody_reads_it(monkeypatch):
-    compared, original = [], planned.compare_strategies
-    monkeypatch.setattr(planned, "compare_strategies", lambda *a: (compared.append(1), original(*a))[1])
+    compared, original = [], planned_module.compare_strategies
+    monkeypatch.setattr(
+        planned_module, "compare_strategies", lambda *a: (compared.append(1), original(*a))[1]
+    )
     whole = plan([0.01, 0.1])
     assert not compared
     again = pickle.loads(pickle.dumps(whole))
