@@ -214,6 +214,7 @@ CONDITIONS = {
     "mechanisms/test_reusable_holdout.py": 1,
     "model_selection/test_progress.py": 1,
     "noise/test_workers.py": 1,
+    "rows/test_freed_memory.py": 1,
     "rows/test_memory_maps.py": 1,
     "rows/test_short_numbers.py": 1,
     "test_processes.py": 2,

@@ -471,9 +471,7 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
         """Return lazy rows that are encoded in each pass."""
         if not hasattr(X, "to_dask"):
             return map_rows(self._dense, X, (self._n_outputs(),))
-        rows = map_rows(self._on_a_worker, X, (self._n_outputs(),))
-        rows.finite = True
-        return rows
+        return X.map_slices(self._on_a_worker, (self._n_outputs(),))
 
     def _on_a_worker(self, X):
         """Return the rows of a chunk, of which sums read a slice at a time."""

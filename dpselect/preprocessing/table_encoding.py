@@ -49,6 +49,11 @@ class TableEncoding:
         of_terms = _of_terms(Same(terms), Same(known[name] for name in numbers))
         self.scale, self.n_entries, self.parts = of_terms
 
+    def __sizeof__(self):
+        """Return the bytes of the columns, as they are read."""
+        columns = (*self.numbers.values(), *self.codes.values())
+        return object.__sizeof__(self) + sum(getattr(column, "nbytes", 0) for column in columns)
+
     def __call__(self, rows):
         """Return the features of a slice of the records, or of several, shape (b, n_features)."""
         z, read = self._read(rows)

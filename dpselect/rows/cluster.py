@@ -113,12 +113,22 @@ def near(group):
     return dask.annotate(workers=[group.worker], allow_other_workers=True)
 
 
+def on_cluster():
+    """Return whether the workers of a cluster run tasks."""
+    return _client() is not None
+
+
+def in_this_process():
+    """Return whether this process runs tasks, in its threads."""
+    from dask import local, threaded
+    from dask.base import get_scheduler
+
+    return get_scheduler() in (None, local.get_sync, threaded.get)
+
+
 def memory_of_workers():
-    """Return the memory limit of a cluster's workers in bytes, 0 without a cluster."""
-    client = _client()
-    if client is None:
-        return 0
-    known = client.scheduler_info()
+    """Return the memory limit of the workers of the cluster in bytes."""
+    known = _client().scheduler_info()
     # with many workers the list may be incomplete
     return known.get("total_memory") or sum(
         worker["memory_limit"] for worker in known["workers"].values()

@@ -1,11 +1,23 @@
 """Tables whose rows are converted to numbers at each read, where these are not worth storing."""
 
+from itertools import chain
+from sys import getsizeof
+
 import numpy as np
 from sklearn import get_config
 
 from .blocks import as_lazy, is_lazy
 from .coded import MOST_CODED
-from .cutting import add_up, collect, equally_sparse_blocks, join, row_blocks, rows_in_block, spread_runs
+from .cutting import (
+    add_up,
+    collect,
+    equally_sparse_blocks,
+    join,
+    over_blocks,
+    row_blocks,
+    rows_in_block,
+    spread_runs,
+)
 from .distributed import DistributedRows
 from .source import LocalRows, column_names, rows_at
 
@@ -57,6 +69,20 @@ class SlicedRows(LocalRows):
         if not self._by_codes(beside):
             return super().block_map(function, aligned, n_jobs, row_elements, beside)
         return collect(self._over_coded(function, aligned, n_jobs), len(self))
+
+    def over_blocks(self, function, aligned, row_elements, n_jobs=None, beside=None):
+        """Iterate over ``function(block, *aligned_blocks)`` of the blocks of rows."""
+        if self._by_codes(beside):
+            return self._over_coded(function, aligned, n_jobs)
+
+        def on_piece(piece, parts):
+            return over_blocks(function, piece, parts, row_elements, beside=beside)
+
+        return chain.from_iterable(self._over_pieces(on_piece, aligned, n_jobs, row_elements))
+
+    def __sizeof__(self):
+        """Return the bytes that holding the rows takes, by which Dask frees memory."""
+        return object.__sizeof__(self) + getsizeof(self.function)
 
     def _by_codes(self, beside):
         return self.coded is not None and beside is not None and beside <= MOST_CODED

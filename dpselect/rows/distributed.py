@@ -16,6 +16,7 @@ from functools import cached_property
 from operator import getitem
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils import check_consistent_length
 
 from ..utils.validation import unquoted
@@ -23,9 +24,11 @@ from .cluster import (
     Group,
     compute,
     delayed,
+    in_this_process,
     memory_of_workers,
     near,
     neighbours,
+    on_cluster,
     persisted,
     tree,
     wait,
@@ -102,6 +105,8 @@ class DistributedRows(RowSource):
     ):
         super().__init__((sum(lengths), *tail), dtype, names)
         self.parts, self.lengths, self.reading, self.groups = parts, lengths, reading, groups
+        # numbers that a row takes in memory, and whether it is computed from a slice of a table
+        self.width, self.sliced = tail[0] if tail else 1, False
 
     def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
         n, cut = len(self.lengths), (row_elements, None, beside)
@@ -118,11 +123,11 @@ class DistributedRows(RowSource):
         return DistributedRows(parts, self.lengths, example.shape[1:], dtype=example.dtype).to_dask()
 
     def hold(self, function, aligned, tails):
-        if not 0 < 8 * len(self) * self.shape[1] <= PERSISTED_FRACTION * memory_of_workers():
+        if not 0 < sum(self._bytes) <= self._memory_to_hold():
             return None
         groups, cut = self._together, (self.shape[1], None, 1)
         parts = persisted(self._tasks_of_groups(hold_group, function, aligned, cut, groups))
-        if any(group.worker is None for group in groups):
+        if on_cluster() and any(group.worker is None for group in groups):
             # their locations are known only now
             wait(parts)
             groups = neighbours(parts, self._bytes)
@@ -167,13 +172,44 @@ class DistributedRows(RowSource):
                 chosen.append(i)
                 lengths.append(int(high - low))
             start += length
-        parts = self._tasks(take_chunk, None, (), requested, chosen)
-        return DistributedRows(parts, tuple(lengths), self.shape[1:], self.names, self.dtype, Reading(0))
+        # before the steps, each of which treats rows by themselves
+        parts = self._as_read()._tasks(take_chunk, None, (), requested, chosen)
+        picked = DistributedRows(
+            parts,
+            tuple(lengths),
+            self.shape[1:],
+            self.names,
+            self.dtype,
+            Reading(0, self.reading.steps),
+        )
+        picked.finite, picked.sliced, picked.width = self.finite, self.sliced, self.width
+        return picked
+
+    def _as_read(self):
+        """Return the rows as they are before the steps."""
+        if not self.reading.steps:
+            return self
+        (tail, *_), *_ = self.reading.steps
+        reading = replace(self.reading, steps=())
+        return DistributedRows(self.parts, self.lengths, tail, reading=reading, groups=self.groups)
 
     def map(self, function, tail, names=None, dtype=np.float64):
-        steps = (*self.reading.steps, (self.shape[1:], function))
-        reading = replace(self.reading, steps=steps)
+        reading = self._then(function, copies=False)
         return DistributedRows(self.parts, self.lengths, tail, names, dtype, reading, self.groups)
+
+    def map_slices(self, function, tail):
+        """Return the rows of the :class:`SlicedRows` that `function` makes of a chunk.
+
+        These copy the cells of a slice. They take no more memory than the chunk, and are held as they
+        are.
+        """
+        reading = self._then(function, copies=True)
+        rows = DistributedRows(self.parts, self.lengths, tail, reading=reading, groups=self.groups)
+        rows.finite, rows.sliced, rows.width = True, True, self.width
+        return rows
+
+    def _then(self, function, copies):
+        return replace(self.reading, steps=(*self.reading.steps, (self.shape[1:], function, copies)))
 
     def on_first_row(self, function):
         (first,) = self._tasks(take_chunk, None, (), [slice(0, 1)], [0])
@@ -270,10 +306,15 @@ class DistributedRows(RowSource):
         """Return the groups of chunks that share a task."""
         return self.groups or neighbours(self.parts, self._bytes)
 
+    def _memory_to_hold(self):
+        if on_cluster():
+            return PERSISTED_FRACTION * memory_of_workers()
+        # of a table, as much as a search stores
+        return get_config()["working_memory"] * 2**20 if self.sliced and in_this_process() else 0
+
     @property
     def _bytes(self):
-        width = self.shape[1] if self.ndim > 1 else 1
-        return [8 * length * width for length in self.lengths]
+        return [8 * length * self.width for length in self.lengths]
 
     def _with(self, parts, lengths, tails, groups=None):
         """Return rows for each array of the tasks' tuples, the first with the columns of these rows."""

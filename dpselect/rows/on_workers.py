@@ -7,6 +7,7 @@ import numpy as np
 
 from ..config import usual_settings
 from .cutting import add_up, collect, join, over_blocks, unpacked
+from .freed_memory import freed_memory_kept
 from .source import RowSource, rows_at
 from .sparse_rows import canonical
 
@@ -18,8 +19,8 @@ FAN_IN = 8
 class Reading:
     """Recipe by which a task makes rows from a chunk, in the task itself.
 
-    A chunk that is held is a tuple, with the rows at a `place`. `steps` are pairs of the shape of a row
-    before, and a function.
+    A chunk that is held is a tuple, with the rows at a `place`. `steps` are triples of the shape of a
+    row before, a function, and whether it copies what it reads.
     """
 
     place: int | None = None
@@ -27,9 +28,10 @@ class Reading:
 
     def __call__(self, length, chunk):
         block = chunk if self.place is None else chunk[self.place]
-        for tail, function in self.steps:
+        for tail, function, copies in self.steps:
             _check_shapes((length, *tail), block)
-            block = function(_aligned_bytes(_stored(block)))
+            block = _stored(block)
+            block = function(block if copies else _aligned_bytes(block))
         return block
 
 
@@ -49,7 +51,7 @@ class RowsError(ValueError):
 
 def _run(function, *args):
     try:
-        with usual_settings():
+        with usual_settings(), freed_memory_kept():
             return function(*args)
     except RowsError:
         raise
@@ -127,8 +129,12 @@ def hold_group(*group):
 
 def _hold_chunk(packed, cut, length, *chunks):
     function, X, *aligned = _run(_read, packed, length, chunks)
-    X = canonical(_run(_stored, X))
-    found = _run(lambda: list(over_blocks(function, X, aligned, *cut)))
+    if isinstance(X, RowSource):
+        # held as it is: dense rows would take several times the memory, and longer to read
+        found = _run(lambda: list(X.over_blocks(function, aligned, *cut)))
+    else:
+        X = canonical(X)
+        found = _run(lambda: list(over_blocks(function, X, aligned, *cut)))
     return X, *(np.concatenate(parts) for parts in zip(*found))
 
 
@@ -139,7 +145,13 @@ def take_group(*group):
 def take_chunk(packed, requested, length, *chunks):
     _, *arrays = _run(_read, packed, length, chunks, False)
     requested = unpacked(requested, length)
-    return tuple(rows_at(_run(_stored, array), requested) for array in arrays)
+    return tuple(_run(_rows_of, array, requested) for array in arrays)
+
+
+def _rows_of(block, requested):
+    if isinstance(block, RowSource):
+        return _stored(block.pick(np.arange(len(block))[requested]))
+    return rows_at(block, requested)
 
 
 def join_chunks(order, parts):

@@ -1,12 +1,14 @@
 """Columns of any container are encoded as their cells are, in slices of any length."""
 
 from decimal import Decimal
+from sys import getsizeof as sizeof
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 
 import dpselect
@@ -223,6 +225,51 @@ def test_a_fit_makes_the_graph_of_a_dask_dataframe_once_and_no_dense_rows(monkey
     with dask.config.set(scheduler="synchronous"), pytest.warns(dpselect.SeededNoiseWarning):
         found = model.set_output(transform="pandas").fit(frame, labels)[-1]
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+
+
+def test_a_fit_encodes_the_chunks_of_a_dask_dataframe_once_and_holds_codes(monkeypatch):
+    """What is held are the columns of the chunks and a byte for each category, and no features."""
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    n, levels = 9000, [f"level {i}" for i in range(16)]
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"z": rng.random(n), "c": rng.choice(levels, n)})
+    y = (rng.random(n) < table["z"]).to_numpy().astype(int)
+    model = tabular_pipeline(
+        {"z": (0, 1), "c": levels}, DPLogisticRegression(epsilon=1.0, classes=[0, 1], random_state=0)
+    )
+    frame, labels = dd.from_pandas(table, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+    chunks, held = [], []
+    encoding, persist = TableEncoder._encoding, distributed.persisted
+
+    def kept(parts):
+        held.extend(parts := persist(parts))
+        return parts
+
+    monkeypatch.setattr(TableEncoder, "_encoding", lambda *args: chunks.append(1) or encoding(*args))
+    monkeypatch.setattr(distributed, "persisted", kept)
+
+    def fitted(**settings):
+        chunks.clear()
+        held.clear()
+        on_workers._unpack.cache_clear()
+        with (
+            dask.config.set(scheduler="synchronous"),
+            config_context(**settings),
+            pytest.warns(dpselect.SeededNoiseWarning),
+        ):
+            return clone(model).fit(frame, labels)[-1].coef_, len(chunks)
+
+    once, n_once = fitted()
+    sizes = [sizeof(rows) for (rows, *_), *_ in dask.compute(*held)]
+    assert 3 <= n_once <= 3 + 3  # of a sample, too
+    assert sum(sizes) < (8 + 1 + 1) * n  # 17 features would be 136 n
+    # where there is no memory for it, and as a twin does, each pass encodes anew
+    anew, n_anew = fitted(working_memory=0)
+    assert n_anew > 5 * 3 and not held
+    np.testing.assert_allclose(once, anew, rtol=1e-12)
+    # processes would send what they hold here, and get it back in each pass
+    monkeypatch.setattr(distributed, "in_this_process", lambda: False)
+    assert fitted()[1] == n_anew and not held
 
 
 @pytest.mark.parametrize("codes", [[0, 1, 2, 1], [2, 0, 2, 2], [-1, 1, 1, -1], [-1, -1], [], [3]])

@@ -23,6 +23,7 @@ from dpselect import (
 )
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.ridge import problem as ridge
+from dpselect.preprocessing import TableEncoder
 from dpselect.rows import as_lazy, block_map, block_sum
 
 distributed = pytest.importorskip("distributed")
@@ -365,6 +366,34 @@ def test_labels_in_memory_survive_a_killed_worker(client, records):
     slow = spread(X, 500).map_blocks(lambda block: (time.sleep(0.02), block)[1], dtype=float)
     with killed_worker(client, 0.5):
         np.testing.assert_array_equal(model.fit(slow, labels).coef_, expected)
+
+
+@pytest.mark.slow
+def test_workers_hold_codes_of_a_table_and_one_of_them_is_lost(client):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    n, levels = 20_000, [f"level {i}" for i in range(16)]
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"z": rng.random(n), "c": rng.choice(levels, n)})
+    y = rng.choice([-1.0, 1.0], (n, 1))
+    encoder = TableEncoder({"z": (0, 1), "c": levels}).fit(table)
+    frame, labels = dd.from_pandas(table, npartitions=8), spread(y[:, 0], n // 8)
+    rows = encoder.transform(as_lazy(frame))
+    design, targets = Design(rows, 0.9, 1.0).clipped_once(lambda y: y[:, None], labels, 1)
+    # numbers and factors, a code for each row, and labels; 17 features would be 136 bytes
+    parts = distributed.futures_of(design.X.parts)
+    distributed.wait(parts)
+    held = sum(client.cluster.scheduler.tasks[part.key].nbytes for part in parts)
+    assert n * (8 + 8 + 1 + 8) < held < n * 40
+
+    def total(rows, y):
+        return (rows.adjoint_dot(y * rows.dot(np.ones((rows.X.shape[1] + 1, 1)))),)
+
+    (before,) = design.sum(total, targets, columns=1)
+    with killed_worker(client, 0.0):
+        pass
+    np.testing.assert_array_equal(design.sum(total, targets, columns=1)[0], before)
+    (expected,) = Design(encoder.transform(table), 0.9, 1.0).sum(total, y, columns=1)
+    np.testing.assert_allclose(before, expected, rtol=1e-9)
 
 
 def spoilt(array, value, dtype):
