@@ -304,6 +304,10 @@ def test_the_number_of_records_that_the_readme_asks_for():
 
     assert 70 < kept(0.02, 6000) <= kept(None, 600) < 90
     assert kept(0.02, 600) < 40 and kept(None, 60) < 50 and kept(None, 6000) > 95
+    assert "to predict a number, about three times as many" in text
+    of_numbers = dpselect.DPHuberRegressor(1.0, target_range=(0, 1))
+    (found,) = dpselect.StabilityGridSearchCV(of_numbers, {}).plan(1800, 20).expected_quality
+    assert 0.7 < found.median < 0.9
 
 
 def test_what_stands_behind_each_claim_and_each_item_of_the_sources_exists():

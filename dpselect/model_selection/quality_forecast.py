@@ -18,7 +18,7 @@ from ..base.capabilities import Calibrated, HasSignal, RanksRegularisation
 LINES: dict[str, tuple[tuple[float, float], ...]] = {
     "roc_auc": ((-5.21, 1.28), (-1.57, 0.89), (1.49, 0.56)),
     "brier": ((-6.38, 1.36), (-4.22, 1.26), (-1.68, 1.11)),
-    "r2": ((-9.5, 1.48), (-1.45, 0.77), (-0.89, 0.92)),
+    "r2": ((-7.28, 1.35), (-4.48, 1.28), (-0.85, 0.85)),
 }
 # what a constant has
 CONSTANT = {"roc_auc": 0.5, "r2": 0.0}
