@@ -122,9 +122,10 @@ class Design:
         self.bounds = {norm: bound for norm, bound in norms.items() if bound < math.inf}
         self.clip = partial(_clip_factor, bounds=self.bounds)
         X = canonical(X)
-        # sources that are read in each pass need not yield identical rows, so clip them in each pass
-        in_memory = not is_lazy(X) or X.in_memory
-        factor = None if not in_memory else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
+        # sources that are read in each pass need not yield identical rows, so clip them in each pass;
+        # others are clipped in the first sum, because to read them may take long
+        self.keeps_factor = is_lazy(X) and X.in_memory
+        factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
         # the l1 norm bounds the l2 norm
         radius = math.hypot(min(data_norm, data_norm_l1), constant or 0.0)
         self._set(X, factor, constant, radius, n_jobs)
@@ -186,6 +187,8 @@ class Design:
 
         Sparse rows stay sparse, unless they are to be `dense`.
         """
+        if self.factor is None and self.keeps_factor:
+            self.factor = np.full((self.n_rows, 1), np.nan)
         return block_sum(
             self._wrap(function),
             self.X,
@@ -235,6 +238,8 @@ class Design:
                 X = canonical(X)
                 aligned = clip(X), *aligned
             factor, *aligned = aligned
+            if np.isnan(factor).any():
+                factor[:] = clip(X)  # a view of those of the design
             weight, *aligned = aligned if weighted else (None, *aligned)
             return function(Rows(X, factor, constant, weight), *aligned)
 
@@ -311,7 +316,7 @@ def _factor_to(block, norm, bound):
 def row_norms(block, norm):
     """Return the norms of the rows of a block, shape (b, 1); infinite where squares overflow."""
     if isinstance(block, CodedRows):
-        sums = block.row_sums(np.abs if norm == "l1" else np.square)[:, None]
+        sums = block.power_sums(1 if norm == "l1" else 2)[:, None]
     elif sparse.issparse(block):
         sums = row_sums(block, abs(block.data) if norm == "l1" else block.data * block.data)[:, None]
     elif norm == "l1":

@@ -14,7 +14,6 @@ class NumberScale:
         ends = [(c.low, c.high, *map(TRANSFORMS[c.transform], (c.low, c.high))) for c in columns]
         self.low, self.high, self.start, end = np.array(ends, dtype=np.float64).T[:, :, np.newaxis]
         self.span = end - self.start
-        self.linear = all(column.transform is None for column in columns)
 
     def check(self, x):
         """Write NaN for gaps into numbers of shape (p, b), in place; refuse what no record can have."""
@@ -34,6 +33,7 @@ class NumberScale:
                 TRANSFORMS[column.transform](clipped, out=clipped)
         x -= self.start
         x /= self.span
-        if not self.linear:
-            # clip again: numpy functions of arrays and of scalars may differ in the last bits
-            np.clip(x, 0.0, 1.0, out=x)
+        for column, scaled in zip(self.columns, x):
+            if column.transform is not None:
+                # clip again: numpy functions of arrays and of scalars may differ in the last bits
+                np.clip(scaled, 0.0, 1.0, out=scaled)

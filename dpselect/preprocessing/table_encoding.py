@@ -1,5 +1,6 @@
 """Compute the features of a table in memory, a slice of its records at a time."""
 
+import math
 from functools import cached_property, lru_cache
 from itertools import groupby
 
@@ -13,6 +14,9 @@ from .schema import NumberColumn
 from .table_cells import CellError
 from .table_form import distinct_cells, plain_values
 from .terms import NumberTerm, NumberTerms
+
+# upper bound on codes of several categories together, whose sums are made in one go
+MOST_TOGETHER = 1 << 10
 
 
 class TableEncoding:
@@ -61,17 +65,22 @@ class TableEncoding:
 
     @cached_property
     def _by_codes(self):
-        """Tuple of parts to be written densely, their places, terms that codes stand for, and tables."""
-        dense, places, terms, tables = [], [], [], []
+        """Tuple of parts to be written densely, their places, and for each code its terms and tables."""
+        dense, places, terms, tables, n_codes = [], [], [], [], math.inf
         for outputs, term, numbers in self.parts:
             table = getattr(term, "table", None)
             if table is None:
                 start = len(places)
                 places += range(outputs.start, outputs.stop)
                 dense.append((slice(start, len(places)), term, numbers))
-            else:
-                terms.append(term)
-                tables.append((outputs, table))
+                continue
+            n_codes *= table.shape[1]
+            if n_codes > MOST_TOGETHER:
+                terms.append([])
+                tables.append([])
+                n_codes = table.shape[1]
+            terms[-1].append(term)
+            tables[-1].append((outputs, table))
         return dense, np.array(places, dtype=int), terms, tables
 
     @property
@@ -83,7 +92,10 @@ class TableEncoding:
         """Return the features of a slice of the records as :class:`CodedRows`."""
         z, read = self._read(rows)
         dense, places, terms, tables = self._by_codes
-        codes = [term.places(*(read[name] for name in term.columns)) for term in terms]
+        codes = [
+            _together([term.places(*(read[name] for name in term.columns)) for term in some], own)
+            for some, own in zip(terms, tables)
+        ]
         rows = _written(dense, len(places), z, read)
         return CodedRows(rows, places, codes, tables, self.terms[-1].outputs.stop)
 
@@ -120,6 +132,17 @@ class TableEncoding:
         for name, codes in self.codes.items():
             read[name] = codes[rows] if runs[0] is rows else np.concatenate([codes[run] for run in runs])
         return z, read
+
+
+def _together(codes, tables):
+    """Return one code for the codes of several categories; the last one counts fastest."""
+    bases = [table.shape[1] for _, table in tables]
+    kind = np.min_scalar_type(math.prod(bases))
+    joined = codes[0].astype(kind)
+    for own, base in zip(codes[1:], bases[1:]):
+        joined *= kind.type(base)
+        joined += own.astype(kind)
+    return joined
 
 
 def _written(parts, n_features, z, read):

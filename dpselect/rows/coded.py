@@ -4,6 +4,8 @@ A product with such rows looks up one number for each code, instead of multiplyi
 category by 0 and others that repeat.
 """
 
+from functools import reduce
+
 import numpy as np
 
 # a product with more columns is faster with dense rows
@@ -11,7 +13,7 @@ MOST_CODED = 8
 
 
 class CodedRows:
-    """A block of b rows: dense features, and features that a code stands for.
+    """A block of b rows: dense features, and features that codes stand for.
 
     Parameters
     ----------
@@ -19,9 +21,10 @@ class CodedRows:
     places : ndarray of int, shape (m,)
         Of the dense features.
     codes : list of ndarray of int, shape (b,)
-        For each category, from 0 on.
-    tables : list of (slice, ndarray of shape (width, n_codes))
-        For each category, the places of its features, and these features of each code.
+        From 0 on. Each stands for one category or several: numbers to the bases that their tables have.
+    tables : list of list of (slice, ndarray of shape (width, n_codes))
+        For each of `codes`, the categories that it stands for, the last one counting fastest: the places
+        of the features of each, and these features of each of its own codes.
     n_columns : int
         Number of features.
     """
@@ -43,31 +46,48 @@ class CodedRows:
     def __matmul__(self, W):
         """Return the product with W of shape (n_columns, k)."""
         product = self.dense @ W[self.places]
-        for codes, (outputs, table) in zip(self.codes, self.tables):
-            product += np.take(table.T @ W[outputs], codes, axis=0, mode="clip")
+        for codes, tables in zip(self.codes, self.tables):
+            of_codes = _combined(table.T @ W[outputs] for outputs, table in tables)
+            product += np.take(of_codes, codes, axis=0, mode="clip")
         return product
 
     def adjoint_dot(self, G):
         """Return the product of the transpose with G of shape (b, k)."""
         product = np.empty((self.shape[1], G.shape[1]))
         product[self.places] = (G.T @ self.dense).T
-        for codes, (outputs, table) in zip(self.codes, self.tables):
-            n_codes = table.shape[1]
-            sums = [np.bincount(codes, weights=g, minlength=n_codes) for g in G.T]
-            product[outputs] = table @ np.transpose(sums)
+        for codes, tables in zip(self.codes, self.tables):
+            bases = [table.shape[1] for _, table in tables]
+            sums = np.transpose([np.bincount(codes, g, np.prod(bases)) for g in G.T])
+            sums = sums.reshape(*bases, G.shape[1])
+            for i, (outputs, table) in enumerate(tables):
+                others = tuple(j for j in range(len(bases)) if j != i)
+                product[outputs] = table @ sums.sum(axis=others)
         return product
 
-    def row_sums(self, function):
-        """Return the sum over each row of a function of its features, shape (b,)."""
-        sums = function(self.dense) @ np.ones(len(self.places))
-        for codes, (_, table) in zip(self.codes, self.tables):
-            sums += np.take(function(table).sum(axis=0), codes, mode="clip")
+    def power_sums(self, power):
+        """Return the sums of the absolute features of each row, or of their squares, shape (b,)."""
+        if power == 2:
+            sums = np.einsum("ij,ij->i", self.dense, self.dense)
+        else:
+            # column by column, without a copy of all
+            sums = reduce(np.add, map(np.abs, self.dense.T), np.zeros(len(self)))
+        for codes, tables in zip(self.codes, self.tables):
+            powers = (np.abs(table) ** power for _, table in tables)
+            of_codes = _combined(each.sum(axis=0)[:, np.newaxis] for each in powers)
+            sums += np.take(of_codes[:, 0], codes, mode="clip")
         return sums
 
     def toarray(self):
         """Return the features, shape (b, n_columns)."""
         rows = np.empty(self.shape[::-1])
         rows[self.places] = self.dense.T
-        for codes, (outputs, table) in zip(self.codes, self.tables):
-            np.take(table, codes, axis=1, out=rows[outputs], mode="clip")
+        for codes, tables in zip(self.codes, self.tables):
+            own = np.unravel_index(codes, [table.shape[1] for _, table in tables])
+            for places, (outputs, table) in zip(own, tables):
+                np.take(table, places, axis=1, out=rows[outputs], mode="clip")
         return rows.T
+
+
+def _combined(parts):
+    """Return the sum of one row of each part, shape (n_i, k), for all codes, shape (n_1 n_2 ..., k)."""
+    return reduce(lambda one, other: (one[:, np.newaxis] + other).reshape(-1, one.shape[1]), parts)

@@ -13,7 +13,13 @@ from sklearn.base import clone
 
 import dpselect
 from dpselect import DPLogisticRegression
-from dpselect.preprocessing import TableEncoder, table_cells, table_form, tabular_pipeline
+from dpselect.preprocessing import (
+    TableEncoder,
+    table_cells,
+    table_encoding,
+    table_form,
+    tabular_pipeline,
+)
 from dpselect.preprocessing.table_cells import as_number
 from dpselect.preprocessing.table_encoding import TableEncoding
 from dpselect.rows import cutting, distributed, on_workers
@@ -282,8 +288,10 @@ def test_categories_that_do_not_occur_are_not_among_the_distinct_cells(codes):
     assert places.tolist() == used.cat.codes.tolist() and places.dtype == column.cat.codes.dtype
 
 
-def test_codes_stand_for_features_to_the_last_bit():
+@pytest.mark.parametrize("most, n_codes", [(1, 3), (16, 2), (1024, 1)])
+def test_codes_stand_for_features_to_the_last_bit(monkeypatch, most, n_codes):
     """Products with them are those with dense rows, up to rounding."""
+    monkeypatch.setattr(table_encoding, "MOST_TOGETHER", most)
     rng = np.random.default_rng(0)
     schema = {"a": [*"xyz"], "n": (0, 1), "b": {"categories": [*"uv"], "missing": True}, "m": (0, 9)}
     cells = rng.choice([*"xyzw"], 50), rng.random(50), rng.choice(["u", "v", "w", None], 50)
@@ -293,7 +301,7 @@ def test_codes_stand_for_features_to_the_last_bit():
         dense = encoder.fit_transform(table)[5:45]
         encoding = encoder._encoding(table)
         coded, d = encoding.coded(slice(5, 45)), dense.shape[1]
-        assert len(coded.codes) == 3 and coded.shape == dense.shape
+        assert len(coded.codes) == n_codes and coded.shape == dense.shape
         np.testing.assert_array_equal(coded.toarray(), dense)
         np.testing.assert_array_equal(coded[dense[:, 0] > 0].toarray(), dense[dense[:, 0] > 0])
         np.testing.assert_array_equal(
@@ -302,5 +310,5 @@ def test_codes_stand_for_features_to_the_last_bit():
         W, G = rng.normal(size=(d, 2)), rng.normal(size=(40, 2))
         np.testing.assert_allclose(coded @ W, dense @ W, atol=1e-14)
         np.testing.assert_allclose(coded.adjoint_dot(G), dense.T @ G, atol=1e-14)
-        for function in (np.abs, np.square):
-            np.testing.assert_allclose(coded.row_sums(function), function(dense).sum(axis=1))
+        for power in (1, 2):
+            np.testing.assert_allclose(coded.power_sums(power), (np.abs(dense) ** power).sum(axis=1))
