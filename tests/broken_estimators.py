@@ -162,11 +162,11 @@ class SparseRowsUnclipped(DPPoissonRegressor):
 class PredictsUnclipped(DPPoissonRegressor):
     """Scales long rows down in training, and not in prediction, as the certificate takes for granted."""
 
-    def _predictor(self, X):
+    def _predictor(self, X, function):
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
         rows = Design(X, np.inf, None, self.n_jobs)
-        return rows.dot(self.coef_[:, None]) + self.intercept_
+        return rows.dot(self.coef_[:, None], lambda z: function(z + self.intercept_))
 
 
 class _StartsAtZero:

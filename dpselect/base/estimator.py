@@ -640,7 +640,8 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
                 return classes[(decision > 0).astype(int)]
             return classes[decision.argmax(axis=1)]
 
-        return block_map(labels, decisions)
+        # shorter blocks, of which less is held beside the result
+        return block_map(labels, decisions, row_elements=8)
 
     def score(
         self,

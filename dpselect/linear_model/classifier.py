@@ -9,7 +9,6 @@ from typing import Any
 import numpy.typing as npt
 
 from ..base.estimator import PrivateClassifier
-from ..rows import block_map
 from ..utils.parameters import with_parameters
 from ..utils.type_aliases import FloatArray, MatrixLike
 from .model import LinearModel
@@ -48,5 +47,5 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class; with more than two classes, one column each.
         """
-        decision = block_map(self._loss().decision, self._predictor(X))
+        decision = self._predictor(X, self._loss().decision)
         return decision[:, 0] if decision.shape[1] == 1 else decision

@@ -248,9 +248,9 @@ class Design:
     def _weights(self):
         return tuple(known for known in (self.factor, self.weight) if known is not None)
 
-    def dot(self, W):
-        """Return A @ W for all rows, shape (n, k)."""
-        return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
+    def dot(self, W, function=np.asarray):
+        """Return A @ W for all rows, shape (n, k), or a function of it block by block."""
+        return self.map(lambda rows: function(rows.dot(W)), columns=W.shape[1])
 
 
 def design_and_targets(problem, records):

@@ -9,7 +9,6 @@ from sklearn.linear_model import LinearRegression
 
 from ..base.estimator import PrivateRegressor
 from ..metrics import ClippedAbsoluteErrorScore
-from ..rows import block_map
 from ..utils.parameters import with_parameters
 from ..utils.type_aliases import FloatArray, MatrixLike
 from ..utils.validation import interval, middle_and_half
@@ -181,4 +180,4 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         -------
         ndarray of shape (n_samples,)
         """
-        return block_map(lambda z: z[:, 0], self._predictor(X))
+        return self._predictor(X, lambda z: z[:, 0])

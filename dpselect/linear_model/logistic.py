@@ -292,7 +292,8 @@ class DPLogisticRegression(DPLinearClassifier):
             Rows add up to 1. With more than two classes the one-vs-rest probabilities
             are divided by their sum.
         """
-        return block_map(_probabilities, self.decision_function(X))
+        # shorter blocks, of which less is held beside the result
+        return block_map(_probabilities, self.decision_function(X), row_elements=8)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Return the logarithms of the probabilities of the classes.

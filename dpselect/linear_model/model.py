@@ -475,9 +475,10 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             "another one would be wrong in silence; write its method _plain_predictor."
         )
 
-    def _predictor(self, X):
-        """Return w.x + b of rows clipped as the training rows were, shape (n, K)."""
+    def _predictor(self, X, function):
+        """Return a function of w.x + b, shape (b, K), of blocks of rows clipped as in training."""
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
         rows = replace(self._with_values().problem(), constant=None).design(X)
-        return rows.dot(np.atleast_2d(self.coef_).T) + self.intercept_
+        W, b = np.atleast_2d(self.coef_).T, self.intercept_
+        return rows.dot(W, lambda z: function(z + b))

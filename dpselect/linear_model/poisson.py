@@ -13,7 +13,6 @@ from ..base.estimator import PrivateRegressor
 from ..base.learned_numbers import FirstRelease
 from ..metrics import PoissonDevianceScore
 from ..metrics.exact import d_squared
-from ..rows import block_map
 from ..utils.parameters import with_parameters
 from ..utils.type_aliases import FloatArray, MatrixLike
 from ..utils.validation import size, unless
@@ -218,7 +217,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         ndarray of shape (n_samples,)
         """
         loss = self._loss()
-        return block_map(lambda z: loss.rate(np.maximum(z[:, 0], LEAST)), self._predictor(X))
+        return self._predictor(X, lambda z: loss.rate(np.maximum(z[:, 0], LEAST)))
 
     def score(
         self,

@@ -222,7 +222,17 @@ def _codes(known, column, strict):
         )
     # one more code for what is not listed; counts of codes need them to be at least 0
     codes = np.where(codes < 0, len(known.levels), codes)
-    return codes.astype(np.min_scalar_type(len(known.levels)))[places]
+    codes = codes.astype(np.min_scalar_type(len(known.levels)))
+    return places if _is_same(codes, places) else codes[places]
+
+
+def _is_same(codes, places):
+    """Return whether codes at positions are the positions themselves, of which no copy is needed."""
+    return (
+        getattr(places, "itemsize", math.inf) <= codes.itemsize
+        and places.min(initial=0) >= 0
+        and np.array_equal(codes, np.arange(len(codes)))
+    )
 
 
 def _is_of_numbers(column):

@@ -307,7 +307,8 @@ def distinct_cells(column):
         return plain_values(distinct), found
     if hasattr(column, "cat") and hasattr(dtype, "categories"):
         # not remove_unused_categories, which sorts the codes
-        places, met = column.cat.codes.to_numpy(), np.zeros(len(dtype.categories) + 1, dtype=bool)
+        # a view, and not column.cat.codes, a copy
+        places, met = column.array.codes, np.zeros(len(dtype.categories) + 1, dtype=bool)
         met[places] = True
         if not met[:-1].all():
             found = np.cumsum(met, dtype=places.dtype) - places.dtype.type(1)

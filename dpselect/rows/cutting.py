@@ -146,6 +146,7 @@ def collect(parts, n_rows):
             collected = collected.astype(np.result_type(collected, part))
         collected[at : at + len(part)] = part
         at += len(part)
+        del part  # before the next one is computed
     return collected
 
 

@@ -312,3 +312,15 @@ def test_codes_stand_for_features_to_the_last_bit(monkeypatch, most, n_codes):
         np.testing.assert_allclose(coded.adjoint_dot(G), dense.T @ G, atol=1e-14)
         for power in (1, 2):
             np.testing.assert_allclose(coded.power_sums(power), (np.abs(dense) ** power).sum(axis=1))
+
+
+@pytest.mark.parametrize("listed", ["abc", "abcd", "bac", "ab"])
+@pytest.mark.parametrize("gap", [[], [None]])
+def test_codes_that_are_those_of_the_schema_are_not_copied(listed, gap):
+    column = pd.Series(pd.Categorical([*"abbca", *gap], categories=[*"abc"]))
+    table = pd.DataFrame({"c": column, "n": 0.5})
+    codes = TableEncoder({"c": [*listed], "n": (0, 1)}).fit(table)._encoding(table).codes["c"]
+    assert codes.tolist() == [
+        listed.find(cell) % (len(listed) + 1) for cell in [*"abbca", *"?" * len(gap)]
+    ]
+    assert np.shares_memory(codes, table["c"].array.codes) == ("abc".startswith(listed[:3]) and not gap)
