@@ -186,7 +186,7 @@ def _task(parser):
         "--lines",
         action="store_true",
         help="numbers add straight lines to a prediction, and not curves: one "
-        "coefficient for each number and each category",
+        "coefficient for each number and each category; for intervals take --expansion linear",
     )
     parser.add_argument(
         "--expansion",

@@ -101,7 +101,7 @@ def coefficients(intervals):
         )
     )
     return (
-        "Intervals of 95 % cover sampling and noise.",
-        Table(("Column", "Coefficient [95 %]", "Variance due to noise"), rows),
+        "Intervals of 95 % cover sampling, the model's noise, and that of their own release.",
+        Table(("Column", "Coefficient [95 %]", "Variance due to the model's noise"), rows),
         *([intervals.hint] if intervals.lost else []),
     )

@@ -45,6 +45,7 @@ from tests.model_selection.strategies.common import Untouchable
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
 import coef_intervals  # noqa: E402
+import interval_records  # noqa: E402
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -415,6 +416,24 @@ def test_they_hold_the_coefficients_of_the_population(name):
     assert (inside >= binom.ppf(1e-7, runs, 0.93)).all()
     # half the noise would not do, and twice as wide ones would always hold
     assert inside.sum() < 3 * runs
+
+
+def test_the_table_of_records_for_intervals_is_what_is_forecast():
+    table = (ROOT / "doc" / "interval_records.inc").read_text(encoding="utf-8")
+    lines = [cells.split("\n     - ") for cells in table.rstrip().split("\n   * - ")[1:]]
+    assert len(lines) == 1 + 2 * (len(interval_records.NUMBERS) + len(interval_records.CODES))
+    assert interval_records.report(lines[1:]) == table
+    found = {tuple(line[:2]): line[2:] for line in lines}
+    sizes = interval_records.SIZES
+    needed = next(n for n in sizes if interval_records.shown(n) == found["logistic", "8"][-1])
+
+    def times(columns, n):
+        exact = interval_records.half_width("logistic", columns, interval_records.NO_NOISE, n)
+        return interval_records.half_width("logistic", columns, 3.0, n) / exact
+
+    assert times(8, needed) <= 2 < times(8, sizes[sizes.index(needed) - 1])
+    # one coefficient for each category is of no use
+    assert times("simplex", 2000) < 2 and times("onehot", 2000) > 10
 
 
 def test_the_table_of_the_documentation_is_what_was_measured():
