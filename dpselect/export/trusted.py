@@ -5,7 +5,9 @@ looks a name up in a module whether or not it was defined there.
 """
 
 import numpy as np
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from numpy.polynomial.chebyshev import chebvander
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from .. import density, evaluation, linear_model, metrics, preprocessing
@@ -84,12 +86,15 @@ OF_ROWS = (
     np.asarray,
     np.clip,
     np.dtype,
+    np.expand_dims,
     np.interp,
     np.outer,
     np.prod,
     np.split,
-    euclidean_distances,
+    np.squeeze,
+    chebvander,
     manhattan_distances,
+    row_norms,
     check_array,
 )
 

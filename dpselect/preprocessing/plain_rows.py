@@ -6,20 +6,17 @@ A step gets its attributes from public numbers in place of a fit, or is fitted o
 import numpy as np
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     PolynomialFeatures,
     StandardScaler,
 )
 from sklearn.utils import check_array
-
-# functions for the norm of rows: distances from the origin
-DISTANCES = {"l2": euclidean_distances, "l1": manhattan_distances}
+from sklearn.utils.extmath import row_norms
 
 
 def having(step, **attributes):
@@ -28,17 +25,17 @@ def having(step, **attributes):
     return step
 
 
-def known_columns(n_features):
-    """Return an identity step that refuses columns with other names."""
-    return MaxAbsScaler().fit(np.ones((1, n_features)))
+def checked_rows(n_features):
+    """Return a step that makes rows float64, and refuses non-numbers and columns with other names."""
+    as_read = {"dtype": "float64", "accept_sparse": "csr", "ensure_all_finite": False}
+    step = FunctionTransformer(check_array, kw_args=as_read, validate=True, accept_sparse=True)
+    return step.fit(np.ones((1, n_features)))
 
 
 def as_float64(gaps=False):
     """Return a step that refuses non-numbers; NaN passes if there may be `gaps`."""
     finite = {"ensure_all_finite": "allow-nan" if gaps else True}
-    return FunctionTransformer(
-        check_array, kw_args={"dtype": "float64", "accept_sparse": "csr", **finite}, accept_sparse=True
-    )
+    return FunctionTransformer(check_array, kw_args={"dtype": "float64", **finite})
 
 
 def affine(centre, scale):
@@ -63,8 +60,7 @@ def scaling(low, high, names):
     return _fitted(
         n,
         names,
-        columns=known_columns(n),
-        float64=as_float64(),
+        columns=checked_rows(n),
         scale=affine(low / 2 + high / 2, high / 2 - low / 2),
         clip=between(-1.0, 1.0, n),
     )
@@ -77,14 +73,14 @@ def clipping(bounds, n_features, names=None):
     multiply x by the bound. Further norms are columns of their own, in units of the first.
     """
     unit = next(iter(bounds.values()))
-    origin = np.zeros((1, n_features))
-    distances = [
-        (norm, FunctionTransformer(DISTANCES[norm], kw_args={"Y": origin}, accept_sparse=True))
-        for norm in bounds
-    ]
     weights = {norm: unit / bound for norm, bound in bounds.items()}
+    constant = make_pipeline(*lengths(n_features, "l2"), PolynomialFeatures(degree=0))
     union = FeatureUnion(
-        [("rows", "passthrough"), *distances, ("bound", PolynomialFeatures(degree=0))],
+        [
+            ("rows", "passthrough"),
+            *((norm, make_pipeline(*lengths(n_features, norm))) for norm in bounds),
+            ("bound", constant),
+        ],
         transformer_weights={**weights, "bound": unit},
     )
     rows = ColumnTransformer(
@@ -95,12 +91,20 @@ def clipping(bounds, n_features, names=None):
     return _fitted(
         n_features,
         names,
-        columns=known_columns(n_features),
-        float64=as_float64(),
+        columns=checked_rows(n_features),
         norms=union,
-        largest=Normalizer("max"),
+        largest=Normalizer("max", copy=False),
         rows=rows,
     )
+
+
+def lengths(n_features, norm):
+    """Return the steps from rows to a column of their norms."""
+    if norm == "l1":
+        origin = np.zeros((1, n_features))
+        return [FunctionTransformer(manhattan_distances, kw_args={"Y": origin}, accept_sparse=True)]
+    column = FunctionTransformer(np.expand_dims, kw_args={"axis": 1})
+    return [FunctionTransformer(row_norms, accept_sparse=True), column]
 
 
 @config_context(transform_output="default")

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from scipy.linalg import helmert
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
@@ -10,17 +11,15 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
-    MaxAbsScaler,
     OneHotEncoder,
-    OrdinalEncoder,
 )
 
 from .number_scale import TRANSFORMS
-from .plain_rows import affine, as_float64, between, having, known_columns
+from .plain_rows import affine, as_float64, between, having
 from .table_cells import GAP, MISSING_TEXTS, TRUTHS
 from .terms import CategoryTerm, CosineTerm, CycleTerm, FourierTerm, NumberTerm, PairTerm, turns
 
@@ -48,25 +47,12 @@ def plain_encoder(terms, places, n_columns, names=None):
         branches.append((f"term{i}", FrozenEstimator(BRANCHES[type(term)](term)), chosen))
     encoder = ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, n_columns)))
     if names is not None:
-        _name_columns(encoder, np.asarray(names, dtype=object))
+        having(encoder, feature_names_in_=np.asarray(names, dtype=object))
     return encoder.set_output(transform="default")
 
 
-def _name_columns(step, names):
-    """Make the steps that see cells refuse columns with other names."""
-    if isinstance(step, FrozenEstimator):
-        _name_columns(step.estimator, names)
-    elif isinstance(step, Pipeline):
-        _name_columns(step[0], names)
-    elif isinstance(step, ColumnTransformer):
-        for _, part, places in having(step, feature_names_in_=names).transformers_:
-            _name_columns(part, names[places])
-    elif isinstance(step, MaxAbsScaler):
-        having(step, feature_names_in_=names)
-
-
-def _read(column):
-    """Return the steps from cells to z, between 0 and 1, with nan for gaps."""
+def _read(column, largest=1.0):
+    """Return the steps from cells to z, between 0 and `largest`, with nan for gaps."""
     if column.codes:
         raise ValueError(
             f"Column {column.name!r} has numbers among its 'missing_values', which no step of "
@@ -74,10 +60,10 @@ def _read(column):
         )
     transform = TRANSFORMS[column.transform]
     low, high = transform(column.low), transform(column.high)
-    steps = [known_columns(1), _fit(as_float64(gaps=column.missing)), between(column.low, column.high)]
+    steps = [_fit(as_float64(gaps=column.missing)), between(column.low, column.high)]
     if column.transform:
         steps.append(_fit(FunctionTransformer(transform)))
-    return [*steps, affine(low, high - low), between(0.0, 1.0)]
+    return [*steps, affine(low, (high - low) / largest), between(0.0, largest)]
 
 
 def _read_all(parts, gap):
@@ -96,16 +82,30 @@ def _fill(column, gap):
 
 def _number(term):
     (column,) = term.parts
+    read = _read(column)
     if term.is_line:
-        features = [affine(0.5, 0.5)]
-    else:
+        features = _with_gaps(column, [affine(0.5, 0.5)], 1)
+    elif column.periodic:
         i = np.arange(1, term.n_curves + 1)
-        features = [*_turned(column.periodic, term.n_curves), affine(0.0 * i, np.sqrt(i))]
-    features = _with_gaps(column, features, term.n_curves)
+        turned = [*_turned(True, term.n_curves), affine(0.0 * i, np.sqrt(i))]
+        features = _with_gaps(column, turned, term.n_curves)
+    else:
+        read, features = _read(column, np.pi), _multiples(column, term.n_curves)
     if column.missing:
         flag = _fit(MissingIndicator(features="all"))
         features = [FeatureUnion([("features", make_pipeline(*features)), ("missing", flag)])]
-    return make_pipeline(*_read(column), *features)
+    return make_pipeline(*read, *features)
+
+
+def _multiples(column, n):
+    """Return the steps from an angle to cosines of its multiples, which are Chebyshev polynomials."""
+    rows = np.pad(np.diag(np.arange(1.0, n + 1) ** -0.5), [(1, 0), (0, 0)])
+    turned = [
+        _fit(FunctionTransformer(np.cos)),
+        _fit(FunctionTransformer(chebvander, kw_args={"deg": n})),
+        _fit(FunctionTransformer(np.squeeze, kw_args={"axis": 1})),
+    ]
+    return [*_with_gaps(column, turned, n + 1, np.pi), _product(rows)]
 
 
 def _cycle(term):
@@ -123,13 +123,13 @@ def _turned(periodic, n):
     return [turned, *moved, _fit(FunctionTransformer(np.cos))]
 
 
-def _with_gaps(column, features, n):
-    """Return steps after which a gap is its fill, or 0 in all of the n features."""
+def _with_gaps(column, features, n, largest=1.0):
+    """Return steps after which a gap is its fill, in units of `largest`, or 0 in all n features."""
     if not column.missing:
         return features
     if column.fill is None:
         return [*features, _filled(0.0, n)]
-    return [_filled(_fill(column, None)), *features]
+    return [_filled(largest * _fill(column, None)), *features]
 
 
 def _category(term):
@@ -144,33 +144,33 @@ def _category(term):
             bin_edges_=np.array([np.array(edges), None], dtype=object)[:1],
         )
         gaps = [_filled(2.0)] if column.missing else []
-        return make_pipeline(*_read(column), *gaps, bins, *_coded(codes))
-    known = spellings(column)
-    texts = _fit(
-        OrdinalEncoder(
-            categories=[list(known)], handle_unknown="use_encoded_value", unknown_value=len(known)
-        ),
-        np.array([[next(iter(known))]], dtype=object),
-    )
-    nothing = np.zeros((1, codes.shape[1]))
+        return make_pipeline(*_read(column), *gaps, bins, *_coded(np.arange(float(n)), codes))
     other = column.levels.index("<unknown>") if column.unknown else -1
-    return make_pipeline(
-        _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"})),
-        # OrdinalEncoder looks up objects in half the time that fixed-width texts take
-        _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "O"})),
-        texts,
-        *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
-    )
+    known = {text: i for text, i in spellings(column).items() if i != other}
+    # a cell that is not listed has no entry in the rows of indicators
+    nothing = codes[other] if column.unknown else np.zeros(codes.shape[1])
+    rows = np.array([codes[i] - nothing for i in known.values()])
+    if column.missing or column.spellings()[1]:
+        # gaps and numbers are known as they are written
+        read = [_fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"}))]
+    else:
+        read = []
+    # OneHotEncoder looks up objects in half the time that fixed-width texts take
+    read.append(_fit(FunctionTransformer(np.asarray, kw_args={"dtype": "O"})))
+    shift = [affine(-nothing, np.ones(len(nothing)))] if column.unknown else []
+    return make_pipeline(*read, *_coded(np.array(list(known), dtype=object), rows), *shift)
 
 
-def _coded(rows):
-    """Return the steps from an index to the row of a matrix."""
+def _coded(categories, rows):
+    """Return the steps from a category to its row of a matrix; 0 for one that is not listed."""
+    indicators = OneHotEncoder(categories=[categories], handle_unknown="ignore")
+    return [_fit(indicators, categories[:1, np.newaxis]), _product(rows)]
+
+
+def _product(rows):
+    """Return a step that multiplies by a matrix of shape (n, n_features)."""
     n, width = rows.shape
-    places = np.arange(float(n))
-    return [
-        _fit(OneHotEncoder(categories=[places])),
-        having(TruncatedSVD(width), components_=rows.T.copy(), n_features_in_=n),
-    ]
+    return having(TruncatedSVD(width), components_=rows.T.copy(), n_features_in_=n)
 
 
 def spellings(column):
