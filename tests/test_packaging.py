@@ -1,8 +1,12 @@
 """What is said twice about the package agrees."""
 
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import dpselect
 
@@ -44,3 +48,37 @@ def test_the_readme_says_what_is_supported_and_links_files_that_exist():
     files = {name for names in targets for name in names if name}
     assert len(files) > 15
     assert not [name for name in files if not (ROOT / name).exists()]
+
+
+STUBS = {
+    # makes an environment, or runs a command
+    "python3": """#!/bin/sh
+mkdir -p "$3/bin" && echo 'PATH="$STUBS:$PATH"' > "$3/bin/activate"
+""",
+    "python": """#!/bin/sh
+echo "ran: $*"
+case "$*" in *"$FAILS"*) exit 3 ;; esac
+""",
+}
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="the distribution has no .ci")
+@pytest.mark.parametrize("fails", ["nothing", "sphinx", "-m slow", "ruff check"])
+def test_runs_of_all_checks_leave_nothing_behind_and_tell_what_failed(tmp_path, fails):
+    stubs, left = tmp_path / "stubs", tmp_path / "left"
+    stubs.mkdir(), left.mkdir()
+    for name, text in {**STUBS, "python3.11": STUBS["python3"]}.items():
+        (stubs / name).write_text(text)
+        (stubs / name).chmod(0o755)
+    environment = {
+        **{"PATH": f"{stubs}:{os.environ['PATH']}", "STUBS": str(stubs)},
+        **{"TMPDIR": str(left), "FAILS": fails},
+    }
+    run = subprocess.run(
+        ["bash", ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode == 0) == (fails == "nothing"), run.stderr
+    # what ran in the background is printed
+    if fails != "-m slow":  # which may end before anything runs there
+        assert ("sphinx" in run.stdout) == (fails != "ruff check"), run.stdout
+    assert list(left.iterdir()) == []

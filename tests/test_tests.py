@@ -217,6 +217,7 @@ CONDITIONS = {
     "rows/test_freed_memory.py": 1,
     "rows/test_memory_maps.py": 1,
     "rows/test_short_numbers.py": 1,
+    "test_packaging.py": 1,
     "test_processes.py": 2,
     "test_types.py": 1,
 }
