@@ -26,6 +26,7 @@ from .ledger_command import charged_to, create_ledger, open_ledger, spend
 from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
 from .models import load_model
+from .option_words import in_options
 from .table_files import (
     YEAR,
     check_dropped,
@@ -298,7 +299,7 @@ def intervals(arguments):
                 trained, frame, y, epsilon=arguments.epsilon, n_samples=n_samples, **more
             )
     except (TypeError, ValueError) as error:  # about the model and public numbers
-        raise CommandError(str(error)) from None
+        raise CommandError(in_options(str(error))) from None
     try:
         if report is not None:
             report.write_report(privacy_report(found, ledger, about=arguments.about))

@@ -11,6 +11,7 @@ from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
 from ..preprocessing.terms import CategoryTerm, CycleTerm, NumberTerm
 from .messages import name_of, printable
+from .option_words import in_options
 
 NO_LEDGER = "No ledger counts it, and releases about the same records add up: see --ledger."
 MAX_LINES = 30  # of coefficients as text; JSON has all
@@ -240,11 +241,14 @@ def _section(title, lines):
 
 
 def plan_text(plan, task=None):
-    """Return the plan as text, with what is predicted by a task."""
+    """Return the plan as text; of a task with what is predicted, and in the words of the command."""
     # no comparison of strategies, because the command does not let users choose one
     shown = plan.without_comparison() if isinstance(plan, SelectionPlan) else plan
-    said = [] if task is None else _predicted(task)
-    return _section("Plan, from public numbers alone", [*said, *str(shown).splitlines()])
+    lines, said = str(shown).splitlines(), []
+    if task is not None:
+        unit = "records" if task.person is None else "persons"
+        lines, said = [in_options(line, unit) for line in lines], _predicted(task)
+    return _section("Plan, from public numbers alone", [*said, *lines])
 
 
 def _predicted(task):

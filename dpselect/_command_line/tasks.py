@@ -12,6 +12,7 @@ from ..preprocessing import PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from .file_columns import PersonColumn
 from .messages import CommandError, columns_named, name_of
+from .option_words import in_options
 from .table_files import pandas
 
 # where the risk is promised, alpha must not depend on epsilon
@@ -77,7 +78,7 @@ class Task:
                 persons=self.person is not None,
             )
         except (ValueError, TypeError) as error:  # no record has been read yet
-            raise CommandError(str(error)) from None
+            raise CommandError(in_options(str(error))) from None
 
 
 def make_task(schema, target, arguments):
@@ -125,7 +126,7 @@ def make_task(schema, target, arguments):
         try:
             pipeline = tabular_pipeline(schema, model, **encoded, **_choice(schema, arguments))
         except ValueError as error:  # about the schema and the options
-            raise CommandError(str(error)) from None
+            raise CommandError(in_options(str(error))) from None
     return Task(name, schema, column, _search(name, pipeline, arguments), person, weights)
 
 

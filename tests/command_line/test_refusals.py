@@ -105,7 +105,7 @@ def without(argv, option):
     ([*FULL, "--evaluation", "0"], "--evaluation must be a number from 0.001"),
     ([*FULL, "--evaluation", "1"], "--evaluation must be a number from 0.001"),
     ([*FULL, "--evaluation", "half"], "--evaluation must be"),
-    ([*PLAN[:-1], "2", "--evaluation", "0.9"], "evaluation=0.9 sets all of the 2 records aside"),
+    ([*PLAN[:-1], "2", "--evaluation", "0.9"], "--evaluation 0.9 sets all of the 2 records aside"),
     (without(EVALUATE, "--epsilon"), "required: --epsilon"),
     (["evaluate", TRUST, "model.pkl", "data.csv", "--target", "ill", "--epsilon", "1"],
      "lacks the column 'ill'"),
