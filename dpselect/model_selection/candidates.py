@@ -94,11 +94,20 @@ class Candidate:
         last_step(estimator).set_params(**params)
         return replace(self, estimator=estimator)
 
-    def first_releases(self):
-        """Return what is learned first, by the parameter: of the model, and `ranges` of its encoder."""
-        tabular = isinstance(self.estimator, TabularPipeline)
-        ranges = ranges_to_learn(self.estimator) if tabular else None
+    def first_releases(self, n_samples=None, epsilon=None):
+        """Return what is learned first, by the parameter: of the model, and `ranges` of its encoder.
+
+        Of columns that a fit of so many records would read with this epsilon, if they are given.
+        """
+        ranges = None
+        if isinstance(self.estimator, TabularPipeline):
+            estimator = self.estimator if n_samples is None else self.for_fit(n_samples, epsilon)
+            ranges = ranges_to_learn(estimator)
         return first_releases(self.model) | ({} if ranges is None else {"ranges": ranges})
+
+    def for_fit(self, n_samples, epsilon):
+        """Return the TabularPipeline, made for a fit of so many records with this epsilon."""
+        return clone(self.estimator).bound(n_samples, epsilon)
 
     def with_learned(self, ranges=None, **params):
         """Return the candidate with values of what is learned first; ranges of None keep the schema."""
@@ -265,7 +274,7 @@ def _bound(pipeline, params):
 def bound(candidates, n_samples, epsilon):
     """Return the candidates with TabularPipelines that are made for the fit to come."""
     return [
-        replace(candidate, estimator=clone(candidate.estimator).bound(n_samples, epsilon))
+        replace(candidate, estimator=candidate.for_fit(n_samples, epsilon))
         if isinstance(candidate.estimator, TabularPipeline)
         else candidate
         for candidate in candidates

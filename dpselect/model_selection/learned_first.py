@@ -28,14 +28,18 @@ class ToLearn:
     owners: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, candidates):
-        """Return what is learned first, or refuse several releases for one parameter."""
+    def of(cls, candidates, n_samples=None, epsilon=None):
+        """Return what is learned first, or refuse several releases for one parameter.
+
+        Of `n_samples` records with at most `epsilon` for a model, if they are known: then ranges are
+        learned of no columns that none of the models can read.
+        """
         found = cls()
         for i, candidate in enumerate(candidates):
-            for name, release in candidate.first_releases().items():
+            for name, release in candidate.first_releases(n_samples, epsilon).items():
                 if name in found.releases:
                     first = candidates[found.places[name][0]]
-                    _refuse_another(name, found.releases[name], release, first, candidate)
+                    release = _one_of(name, found.releases[name], release, first, candidate)
                 found.releases[name] = release
                 found.places.setdefault(name, []).append(i)
                 owner = "TableEncoder" if name == "ranges" else type(candidate.model).__name__
@@ -113,12 +117,18 @@ class ToLearn:
         ]
 
 
-def _refuse_another(name, known, release, first, candidate):
+def _one_of(name, known, release, first, candidate):
+    """Return the release that serves both candidates, or refuse another one."""
+    if name == "ranges" and known.begins(release):
+        return known
+    if name == "ranges" and release.begins(known):
+        return release
     if release != known or (release.reads_rows and first.steps_key != candidate.steps_key):
         raise ValueError(
             f'param_grid varies what {name}="auto" is learned from, and each value would be a '
             f"release of its own; write a number for {name}, or fix the steps and norm."
         )
+    return known
 
 
 def without_optional_numbers(candidate):

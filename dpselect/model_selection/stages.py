@@ -126,7 +126,7 @@ class LearnedNumbers(Stage):
     """Learn what is "auto" once, before the candidates are compared."""
 
     def price(self, problem: SearchProblem) -> list[Price]:
-        numbers = ToLearn.of(problem.candidates)
+        numbers = self._numbers(problem)
         if not numbers.releases:
             return [Price([], problem)]
         if not problem.is_dummy:
@@ -138,6 +138,12 @@ class LearnedNumbers(Stage):
         planned = self._planned(problem, numbers)
         division = Division(numbers.releases, problem.budget.remaining)
         return [Price([], planned), self._paid(planned, numbers, division)]
+
+    def _numbers(self, problem):
+        if problem.is_dummy:
+            return ToLearn.of(problem.candidates)
+        # no model is trained with more than what is left now
+        return ToLearn.of(problem.candidates, problem.n_samples, problem.budget.remaining)
 
     def _planned(self, problem, numbers):
         return replace(
@@ -161,7 +167,7 @@ class LearnedNumbers(Stage):
         )
 
     def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
-        numbers = ToLearn.of(problem.candidates)
+        numbers = self._numbers(problem)
         if not numbers.releases:
             return Released([], problem, records)
         planned, division, paying = self._divided(problem, numbers)

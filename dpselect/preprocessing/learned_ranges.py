@@ -133,6 +133,10 @@ class TableRanges(FirstRelease):
         mu = self.noise(epsilon).mu
         return GaussianEvent(mu) if mu else None
 
+    def begins(self, other):
+        """Return whether the columns of another release are the first ones of this."""
+        return replace(self, columns=self.columns[: len(other.columns)]) == other
+
     def pays(self, n_samples, epsilon):
         """Return whether the noise of a mean is short enough, by public numbers."""
         return self.noise(epsilon).deviation <= MOST_NOISE * n_samples

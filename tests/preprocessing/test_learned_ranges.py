@@ -32,6 +32,7 @@ from dpselect import (
     privacy_report,
 )
 from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.model_selection.learned_first import ToLearn
 from dpselect.noise import as_generator, gaussian, release, spherical_laplace
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -609,3 +610,50 @@ def test_a_report_tells_given_and_learned_bounds_apart():
         assert 'Theorem 6 of "First releases"' in text
     text = privacy_report(tabular_pipeline(SCHEMA, LOGISTIC).fit(X, y)).to_markdown()
     assert "were learned" not in text
+
+
+FIRST = (
+    {f"a{i}": (0, 100) for i in range(3)}
+    | {f"c{i}": list("abcdefgh") for i in range(30)}
+    | {f"z{i}": (0, 100) for i in range(20)}
+)
+
+
+def check_first(grid, epsilon=1.0):
+    """Check that a search learns ranges of the numbers that its models can read, as a fit does."""
+    learned, learn = [], TableRanges.learn
+
+    def watched(self, *args):
+        learned.append([column.name for column in self.columns])
+        return learn(self, *args)
+
+    rng, n = np.random.default_rng(0), 3000
+    X = np.empty((n, len(FIRST)), dtype=object)
+    for j, (name, entry) in enumerate(FIRST.items()):
+        X[:, j] = rng.uniform(0, 10, n) if name[0] in "az" else rng.choice(entry, n)
+    y = (X[:, 0] > 5).astype(int)
+    model = tabular_pipeline(FIRST, LOGISTIC, columns="first", ranges="auto")
+    search = StabilityGridSearchCV(model, grid, epsilon=epsilon, random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableRanges, "learn", watched)
+        clone(model).set_params(model__epsilon=epsilon).fit(X, y)
+        search.fit(X, y)
+    assert learned[0] == ["a0", "a1", "a2"] and learned[1:] == learned[:1]
+    encoder = search.best_estimator_[0]
+    assert {"a0", "a1", "a2"} <= set(encoder.columns_) < set(FIRST)
+    assert all(encoder.schema_.columns[name].high < 100 for name in learned[0])
+    assert search.privacy_.epsilon <= epsilon
+
+
+@pytest.mark.parametrize(
+    "grid", [{}, {"model__base_rate": [0.5, 0.02]}, {"encoder__expansion": ["linear", 2]}], ids=str
+)
+def test_a_search_learns_no_ranges_of_columns_that_nothing_reads(grid):
+    check_first(grid)
+
+
+def test_a_search_that_forgets_how_many_records_there_are_is_seen(monkeypatch):
+    usual = ToLearn.of
+    monkeypatch.setattr(ToLearn, "of", lambda candidates, *public: usual(candidates))
+    with pytest.raises(AssertionError):
+        check_first({})
