@@ -48,6 +48,18 @@ def delayed(function):
     return delayed(function, pure=False)
 
 
+def original(part):
+    """Return the task that another one stands for, or itself.
+
+    Dataframes give each partition that is persisted a new name, by which no worker is known to have it.
+    """
+    target = getattr(part.dask[part.key], "target", None)
+    if target is None:
+        return part
+    (layer,) = part.__dask_layers__()
+    return type(part)(target, part.dask, layer=layer)
+
+
 def tree(parts, task, *args):
     """Return a task at the root of a tree of tasks that each join FAN_IN parts."""
     task = delayed(task)
@@ -71,17 +83,11 @@ def neighbours(parts, sizes):
     their first parts.
     """
     alone = [Group([i]) for i in range(len(parts))]
+    futures = futures_of_parts(parts)
+    if futures is None:
+        return alone
     client = _client()
-    if client is None:
-        return alone
-    from distributed import futures_of
-
-    # parts of one collection share a graph
-    graphs = list({id(part.dask): part for part in parts}.values())
-    futures = {future.key: future for future in futures_of(graphs)}
-    if not all(part.key in futures for part in parts):
-        return alone
-    places = client.who_has([futures[part.key] for part in parts])
+    places = client.who_has(futures)
     if not all(places.get(part.key) for part in parts):
         return alone
     threads, on_worker, load = client.nthreads(), {}, Counter()
@@ -98,6 +104,18 @@ def neighbours(parts, sizes):
         numbers = ((ends - own_sizes / 2) * n_groups / ends[-1]).astype(int)
         groups += [Group(np.array(own)[numbers == k].tolist(), worker) for k in np.unique(numbers)]
     return sorted(groups)
+
+
+def futures_of_parts(parts):
+    """Return the futures of parts that are persisted on a cluster, or None if not all of them are."""
+    if not on_cluster():
+        return None
+    from distributed import futures_of
+
+    # parts of one collection share a graph
+    graphs = list({id(part.dask): part for part in parts}.values())
+    futures = {future.key: future for future in futures_of(graphs)}
+    return [futures[part.key] for part in parts] if all(part.key in futures for part in parts) else None
 
 
 def near(group):

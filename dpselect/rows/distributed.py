@@ -24,11 +24,13 @@ from .cluster import (
     Group,
     compute,
     delayed,
+    futures_of_parts,
     in_this_process,
     memory_of_workers,
     near,
     neighbours,
     on_cluster,
+    original,
     persisted,
     tree,
     wait,
@@ -77,7 +79,8 @@ def align_dask(X, y):
     open_ends = [source for source in (X, y) if is_dask(source) and not _is_measured(source)]
     # a graph is made once: it may read files, or convert what lies in this process
     parts = list(map(_parts, open_ends))
-    known = dict(zip(map(id, open_ends), zip(parts, _measure(parts))))
+    lengths = _measure(list(map(_narrow, open_ends, parts)))
+    known = dict(zip(map(id, open_ends), zip(parts, lengths)))
     X = _rows(X, *known.get(id(X), ()))
     if y is None:
         return X, None
@@ -347,6 +350,8 @@ def _rows(X, parts=None, lengths=None):
     parts, lengths = parts or _parts(X), lengths or X.chunks[0]
     full = [i for i, length in enumerate(lengths) if length]
     dtype = getattr(X, "dtype", None)
+    # of a series: pandas' extension types, such as text, cannot be sliced as arrays
+    steps = () if tail or hasattr(X, "chunks") else ((tail, np.asarray, False),)
     return DistributedRows(
         # an empty table still has one chunk
         [parts[i] for i in full or [0]],
@@ -354,13 +359,13 @@ def _rows(X, parts=None, lengths=None):
         tail,
         names,
         dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64 if names else object),
+        Reading(steps=steps),
     )
 
 
 def _parts(X):
     if not hasattr(X, "chunks"):  # a dataframe or series
-        # pandas' extension types, such as text, cannot be sliced as arrays
-        return [part if X.ndim == 2 else delayed(np.asarray)(part) for part in X.to_delayed()]
+        return list(map(original, X.to_delayed()))
     rechunked = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
     # not optimised, because that drops the references that keep persisted chunks; passes are optimised
     return rechunked.to_delayed(optimize_graph=False).ravel().tolist()
@@ -377,6 +382,13 @@ def _in_groups(groups, task):
 
 def _is_measured(X):
     return hasattr(X, "chunks") and not any(np.isnan(length) for length in X.chunks[0])
+
+
+def _narrow(X, parts):
+    """Return parts of as many rows: of a dataframe the first column, which is less to read."""
+    if X.ndim == 1 or hasattr(X, "chunks") or futures_of_parts(parts) is not None:
+        return parts
+    return X[list(X.columns[:1])].to_delayed()
 
 
 def _measure(sources):

@@ -394,6 +394,11 @@ def test_workers_hold_codes_of_a_table_and_one_of_them_is_lost(client):
     np.testing.assert_array_equal(design.sum(total, targets, columns=1)[0], before)
     (expected,) = Design(encoder.transform(table), 0.9, 1.0).sum(total, y, columns=1)
     np.testing.assert_allclose(before, expected, rtol=1e-9)
+    # of partitions that are there it is known where, and those of a worker share tasks
+    for there in (frame.persist(), frame["z"].persist()):
+        distributed.wait(there)
+        groups = as_lazy(there)._together
+        assert {group.worker for group in groups} <= set(client.nthreads()) and len(groups) <= 4
 
 
 def spoilt(array, value, dtype):
@@ -447,6 +452,21 @@ def test_errors_hold_no_labels(client, records):
         r"could not be computed \(KeyError\)",
         logs=False,
     )
+
+
+@pytest.mark.usefixtures("serial")
+def test_rows_are_counted_by_one_column_of_files():
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    read = []
+
+    def part(i, columns=None):
+        read.append(columns)
+        return pd.DataFrame({"a": np.arange(5.0 + i), "b": 1.0})[columns or ["a", "b"]]
+
+    frame = dd.from_map(part, range(3), meta=pd.DataFrame({"a": [0.0], "b": [0.0]}))
+    rows = as_lazy(frame)
+    assert rows.lengths == (5, 6, 7) and read == [["a"]] * 3
+    np.testing.assert_array_equal(rows.computed(), frame.compute().to_numpy())
 
 
 @pytest.mark.usefixtures("serial")
