@@ -6,8 +6,8 @@ what to install for the tables, and those that are not there are left out.
 - norm: rows of numbers in [-1, 1] and categories as codes, clipped to the norm that a row of such
   bounds seldom exceeds ("known"), to the largest that a row can have ("box"), or to what is learned
   ("auto"); and the same with bounds ten times too wide, of cosines.
-- shares: a penalty that counts from 0, from class shares that are learned, and from the true ones
-  (or twice as much, where what is learned is doubled), by n epsilon / (length of the noise).
+- shares: a penalty that knows no shares, shares that are learned, and the true ones, by
+  n epsilon / (length of the noise).
 - rare: the same of tables in which one record in twenty is of the second class; others of that class
   are left out by chance.
 - means: a Poisson model whose penalty counts from one count a record, from the mean count that it
@@ -25,7 +25,6 @@ from _tables import TABLES, MissingPackageError, load
 from sklearn.metrics import brier_score_loss, mean_poisson_deviance, roc_auc_score
 
 from dpselect import DPLogisticRegression, DPPoissonRegressor
-from dpselect.linear_model.norms_and_rates import DOUBLED_FROM, doubled
 from dpselect.preprocessing import TableEncoder
 from dpselect.records.public_shape import PublicShape
 
@@ -121,8 +120,6 @@ def shares(name, table):
                 if n < size / 2 or n * epsilon < 200 or told >= BINS[-1]:
                     continue
                 known = float(table.y.mean())
-                if told >= DOUBLED_FROM:
-                    known = float(doubled(known))
                 seed = 1000 * size + int(1000 * epsilon)  # noise of its own in each cell
                 for repetition in range(MANY):
                     train, test = parts(X, table.y, size, repetition)

@@ -84,21 +84,21 @@ def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, scor
     assert ratios[:, 1].max() > 0.5  # the attack is not idle
 
 
-def corner(score, validation_margin, max_derivative=None):
+def corner(score, validation_margin, max_derivative=None, epsilon=1.0, alpha=1.0):
     """Noise, training sets and a validation set at which record 0 moves the score most.
 
     Long noise makes w long along the first axis. Record 0 is nearly orthogonal to it and has
     derivative 1 on both data sets, which pull it to opposite sides of the second axis. The
     validation records lie on that axis.
     """
-    n, alpha = 20, 1.0
+    n = 20
     model = DPLogisticRegression(
-        epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1], max_derivative=max_derivative
+        epsilon, alpha=alpha, fit_intercept=False, classes=[-1, 1], max_derivative=max_derivative
     )
-    scales = scales_of(model, n, 2)
+    scales, stretch = scales_of(model, n, 2), model.calibration(PublicShape(n, 2)).stretch
     length = 200.0
     draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])
-    offset = validation_margin * scales.mu / scales.linear_scale
+    offset = validation_margin * scales.mu / (scales.linear_scale * stretch)
     draw[1] = -offset  # puts the margin of the validation records where the score is steep
     model = with_noise(model, np.array([[draw], [[0.0, 0.0]]]))
     across = math.sqrt(1 - 0.06**2)
@@ -133,6 +133,17 @@ def test_training_certificate_of_a_less_steep_loss(name, margin, least, monkeypa
     if margin == -0.6:  # decisions that rise by more are caught
         monkeypatch.setattr(CappedLogisticLoss, "decision", CappedLogisticLoss.prediction)
         assert corner(SCORES[name], margin, 0.6) > 1.3
+
+
+@pytest.mark.parametrize(
+    "epsilon, stretch, least", [(0.4, 1.0, 0.99), (1.2, 1.25, 0.81), (5.0, 1.25, 0.92)]
+)
+def test_training_certificate_of_coefficients_that_are_multiplied(epsilon, stretch, least):
+    model = DPLogisticRegression(epsilon, fit_intercept=False, classes=[0, 1])
+    noise = model.calibration(PublicShape(20, 2))
+    assert noise.stretch == stretch
+    # so wide a ramp that no margin leaves it
+    assert least <= corner(RampScore(-5000, 5000), 0.0, "auto", epsilon, "auto") <= 1.0 + 1e-9
 
 
 def test_training_certificate_without_the_factor_two_is_caught():

@@ -289,9 +289,10 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
 
     At k = 1 the bias of regularising balances the noise of privacy for data of ordinary difficulty,
     a loss with derivatives up to 1 and a typical model that predicts up to 5; other losses need
-    5 L / reach times as much. At a signal s = n epsilon / d, k is sqrt(100 / s), between 1/2 and 3, for
-    classifiers with noise in the objective, 12 for s < 1, and 4 for noise in the result. These numbers
-    were fitted on the tables of the page "Linear classifiers". lambda* is bounded below by
+    5 L / reach times as much. With noise in the objective, at a signal s = n epsilon / d, k is
+    sqrt(225 / s) between 1/2 and 4.5 for the logistic loss, sqrt(100 / s) between 1/2 and 3 for the
+    hinge, and 12 for s < 1; it is 4 for noise in the result. These numbers were fitted on the tables of
+    the page "Linear classifiers". lambda* is bounded below by
     R^2 / (100 n), which is what the non-private counterpart (epsilon = inf) uses. Where noise that is
     added to the minimiser costs too much, "auto" goes on to :func:`larger_alpha`.
 

@@ -222,7 +222,7 @@ def _linear_fit(model, checked, calibration, names, k):
     """Return the Fit of one-vs-rest problem k."""
     problem, s = calibration.problem, calibration.scales
     loss, constant, d = problem.loss, problem.constant, calibration.dimension
-    scale, centre = np.full(d, loss.unit), np.zeros(d)
+    scale, centre = np.full(d, loss.unit * calibration.stretch), np.zeros(d)
     released = np.atleast_2d(model.coef_)[k]
     if constant is not None:
         names = (*names, "intercept")
@@ -231,6 +231,8 @@ def _linear_fit(model, checked, calibration, names, k):
     if constant is not None:
         scale[-1], centre[-1] = loss.unit * constant, loss.centre
         released = np.append(released, np.ravel(model.intercept_)[k])
+        if problem.shares:
+            centre[-1] += calibration.levels[k]
     w = (released - centre) / scale
     origin = problem.origin(d)
     law = calibration.law

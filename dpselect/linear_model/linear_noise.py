@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logit
 
 from ..base.certificates import margin_certificate
 from ..exceptions import CertificateError
@@ -61,6 +63,8 @@ class LinearProblem:
         Of the solver.
     offsets : tuple of float
         Intercepts of the one-vs-rest problems from which the penalty counts; empty for 0.
+    shares : tuple of float
+        Share of the positive class in each, if the offsets are those of other shares; empty if not.
     delta : float
         Of a fit, if Gaussian noise is the shortest.
     """
@@ -78,6 +82,7 @@ class LinearProblem:
     max_iter: int
     n_jobs: int | None
     offsets: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
     delta: float = 0.0
 
     @property
@@ -202,6 +207,20 @@ def refuse_zero(alpha):
         )
 
 
+def _level(loss, pull, share, start):
+    """Return how far from that of a share a prediction ends that pull / 2 (z - start)^2 penalises."""
+    wanted = float(loss.prediction(logit(share)))
+
+    def slope(z):
+        up, down = loss.derivative(np.array([z, z]), np.array([1.0, -1.0]))
+        return share * up + (1 - share) * down + pull * (z - start)
+
+    # where both are nearly equal, rounding decides on the signs
+    if slope(start) * slope(wanted) >= 0:
+        return 0.0
+    return wanted - brentq(slope, *sorted((start, wanted)))
+
+
 @dataclass(frozen=True)
 class LinearNoise:
     """The noise calibration of one fit of a linear model.
@@ -225,6 +244,8 @@ class LinearNoise:
         Of each one-vs-rest problem.
     by_rule : bool
         Whether `alpha` is the value of the public rule, a multiple of R^2 / n, and no larger one.
+    stretch : float
+        By which coefficients are multiplied after training.
     calibrated : callable
         From ``alpha=`` to the scales of a fit with this lambda.
     """
@@ -239,6 +260,7 @@ class LinearNoise:
     typical_prediction: float
     scales: Perturbation
     by_rule: bool
+    stretch: float
     calibrated: Callable[..., Perturbation] = field(repr=False, compare=False)
 
     @classmethod
@@ -297,6 +319,7 @@ class LinearNoise:
             typical_prediction,
             calibrated(alpha=given),
             by_rule=False,
+            stretch=problem.loss.stretch_after(perturbation, signal) if auto else 1.0,
             calibrated=calibrated,
         )
         if not auto:
@@ -325,6 +348,31 @@ class LinearNoise:
             pull = problem.loss.lipschitz * farthest
             problem = replace(problem, loss=with_values(problem.loss, pull=pull))
         return self.of(problem, self.shape, self.epsilon, self.perturbation, alpha)
+
+    @property
+    def levels(self):
+        """ndarray of shape (K,) : By how much predictions are moved after training.
+
+        Where rows tell nothing, training ends between where the penalty counts from and the share of the
+        class; this is from there to the share. Of public numbers alone.
+        """
+        problem = self.problem
+        # rows that have the same mean help to move a prediction
+        squared = (problem.constant**2 + problem.radius**2) / 2 if problem.shares else 1.0
+        # as if all records had the largest weight
+        pull = self.scales.mu / (problem.weights.largest if problem.weights else 1.0) / squared
+        starts = zip(problem.shares, problem.offsets)
+        return np.array([_level(problem.loss.unweighted, pull, *each) for each in starts])
+
+    def given_back(self, w):
+        """Return coefficients of shape (K, d) after what is known of the penalty is given back."""
+        if self.stretch == 1.0 and not self.problem.shares:
+            return w
+        w = w.copy()
+        w[:, : self.shape.n_features] *= self.stretch
+        if self.problem.shares:
+            w[:, -1] += self.levels / self.problem.constant
+        return w
 
     @property
     def dimension(self):
@@ -393,7 +441,10 @@ class LinearNoise:
             lengths[1] = noise_length(self.added_law, self.dimension, probability)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
-        longest = norm_bound(loss, s, R, *lengths, problem.origin_length)
+        longest = self.stretch * norm_bound(loss, s, R, *lengths, problem.origin_length)
+        if problem.shares:
+            longest = longest + np.abs(self.levels) / problem.constant
+        moved, residual = self.stretch * moved, self.stretch * residual
         return margin_certificate(score, loss.unit * R, moved, longest, residual)
 
     def risk_bound(self, reach):
@@ -412,7 +463,7 @@ class LinearNoise:
         # deviation of one coordinate of the noise, plus bounds on the solver's and the grid's errors
         coordinate = 1.0 if self.added_law == "gaussian" else math.sqrt(d + 1)
         added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
-        return self.problem.loss.unit * float(objective + added)
+        return self.problem.loss.unit * self.stretch * float(objective + added)
 
     @property
     def noise_length(self):

@@ -24,6 +24,11 @@ from .sklearn_models import check_probabilities, logistic_predictor
 LARGEST_DERIVATIVE = 0.6
 
 
+def doubled(shares):
+    """Return twice the smaller of each share and its complement, on its side and no farther than 1/2."""
+    return np.where(shares <= 0.5, np.minimum(2 * shares, 0.5), np.maximum(2 * shares - 1, 0.5))
+
+
 def _check_frequencies(name, value):
     if value is None or (isinstance(value, str) and value == "auto"):
         return
@@ -62,10 +67,11 @@ class DPLogisticRegression(DPLinearClassifier):
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
         numbers, R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", up to
-        three times as much where n epsilon / d is below 100 and down to half where it is above, and
+        4.5 times as much where n epsilon / d is below 225 and down to half where it is above, and
         costs nothing. Output perturbation has four times as much. With very many records, and in output
         perturbation often, it is the least at which the noise in the result costs less than bias. With
-        ``epsilon=inf`` it may be 0.
+        n epsilon / d from 10 to 225 the coefficients are 1.25 times those that were trained, as so
+        strong a penalty makes probabilities too even. With ``epsilon=inf`` it may be 0.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -91,12 +97,14 @@ class DPLogisticRegression(DPLinearClassifier):
         Shares of the classes that are known, greater than 0 and less than 1: of the second of two
         labels in sorted order, or a dict from each label to its share, such as
         ``{"ja": 0.07, "nein": 0.93}``. The penalty of the intercept then counts
-        from their logits in place of 0, so a model that has learned nothing predicts them. "auto"
-        learns them first where noise leaves little else: with N the number of records times epsilon over
-        the mean length of the noise, for 0.8 of `epsilon` where N is below 3, for 0.05 to 0.25 below 10,
-        for 0.05 below 30, and for 0.01 to 0.05 below 100. Elsewhere it is None. From N = 10 on the value
-        is twice what was learned of a share, but no farther than 1/2, which ranks better. Weights of
-        classes change shares as they change how often a record counts.
+        from their logits in place of 0, so a model that has learned nothing predicts them. With
+        ``alpha="auto"`` it counts from twice a share, but no farther than 1/2, which ranks better, and
+        what it keeps of that is taken from the intercept after training. "auto"
+        learns shares first where noise leaves little else: with N the number of records times epsilon
+        over the mean length of the noise, for 0.8 of `epsilon` where N is below 3, for 0.05 to 0.25
+        below 10, for 0.05 below 30, and for 0.01 to 0.05 below 100. Elsewhere it is None. Weights of
+        classes change shares as they change how often a record counts; the penalty then counts from
+        these.
     max_derivative : float, "auto" or None, default="auto"
         Largest derivative L of the loss, from 0.5 to 1; noise is proportional to it. The logistic loss
         is steeper where a record is far on the wrong side, and goes straight on there. "auto" is 0.6,
@@ -242,15 +250,24 @@ class DPLogisticRegression(DPLinearClassifier):
         base_rate = {"base_rate": ClassShares()} if isinstance(self.base_rate, str) else {}
         return super().first_releases() | base_rate
 
-    def _offsets(self):
+    def _frequencies(self):
         rate = self.base_rate
-        if rate is None:
-            return ()
         mapped = isinstance(rate, Mapping)
-        frequencies = np.array(
-            [rate[label] for label in sorted(rate)] if mapped else [1 - rate, rate], float
-        )
-        offsets = logit(frequencies)
+        return np.array([rate[label] for label in sorted(rate)] if mapped else [1 - rate, rate], float)
+
+    def _shares(self):
+        # a number for alpha is of a penalty that counts from the shares themselves
+        exact = not isinstance(self.alpha, str) or self.epsilon == np.inf
+        if self.base_rate is None or self.class_weight is not None or exact:
+            return ()
+        frequencies = self._frequencies().tolist()
+        return tuple(frequencies[1:] if len(frequencies) == 2 else frequencies)
+
+    def _offsets(self):
+        if self.base_rate is None:
+            return ()
+        frequencies = self._frequencies()
+        offsets = logit(doubled(frequencies) if self._shares() else frequencies)
         if self.class_weight is not None:
             labels = np.unique(np.asarray(self.classes)).tolist()
             weights = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)

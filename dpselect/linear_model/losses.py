@@ -16,9 +16,9 @@ UP = 1 + 2**-50
 FAR = 2.0**500
 # units in half of the target range; found by experiment, as `reach`, `even` and `least_shrinkage` were
 HALF_RANGE = 4.0
-# largest factor of lambda over the value that balances bias and noise in the objective, and the factor
-# for noise in the result, where only lambda is sure to give curvature
-MAX_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
+# the factor of lambda, over the value that balances bias and noise in the objective, for noise in the
+# result, where only lambda is sure to give curvature
+OUTPUT_SHRINKAGE = 4.0
 # the factor below `no_signal`
 SHRINKAGE_OF_NOISE = 12.0
 
@@ -43,12 +43,15 @@ class Loss(ABC):
         Size of a typical model's predictions; used by heuristics on alpha only.
     nonnegative : bool
         Whether phi is 0 or more.
-    even, least_shrinkage : float
+    even, least_shrinkage, most_shrinkage : float
         In objective perturbation "auto" takes a larger alpha where the signal, n * epsilon / E[noise
-        norm], is below `even`, and a smaller one above, but at least `least_shrinkage` times the usual
-        one.
+        norm], is below `even`, and a smaller one above, from `least_shrinkage` to `most_shrinkage` times
+        the usual one.
     no_signal : float
         Signal below which a model is noise, and kept close to where it starts.
+    stretch, stretched_from : float
+        By `stretch` coefficients are multiplied after training with "auto" in objective perturbation,
+        where the signal is from `stretched_from` to `even`.
     certifies : type
         Of the scores whose Lipschitz constant and span in the prediction are known.
     certified_score : str
@@ -70,7 +73,10 @@ class Loss(ABC):
     nonnegative: bool = True
     even: float = 100.0
     least_shrinkage: float = 1.0
+    most_shrinkage: float = 3.0
     no_signal: float = 0.0
+    stretch: float = 1.0
+    stretched_from: float = 0.0
     unit: float = 1.0
     centre: float = 0.0
 
@@ -97,7 +103,12 @@ class Loss(ABC):
             return OUTPUT_SHRINKAGE
         if signal < self.no_signal:
             return SHRINKAGE_OF_NOISE
-        return min(max(math.sqrt(self.even / signal), self.least_shrinkage), MAX_SHRINKAGE)
+        return min(max(math.sqrt(self.even / signal), self.least_shrinkage), self.most_shrinkage)
+
+    def stretch_after(self, perturbation, signal):
+        """Return the factor of the coefficients after training with alpha="auto"."""
+        stretched = perturbation == "objective" and self.stretched_from <= signal < self.even
+        return self.stretch if stretched else 1.0
 
     @abstractmethod
     def penalties(self, score, prediction, target, weight=None):
@@ -191,6 +202,10 @@ class LogisticLoss(MarginLoss):
 
     curvature = 0.25
     pull = float(lambertw(np.exp(-1.0)).real) * UP
+    even = 225.0
+    most_shrinkage = 4.5
+    stretch = 1.25
+    stretched_from = 10.0
 
     def _value(self, u):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)

@@ -282,11 +282,16 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             self.max_iter,
             self.n_jobs,
             self._offsets(),
+            self._shares(),
             float(self.delta),
         )
 
     def _offsets(self):
         """Return the public intercepts from which the penalty counts."""
+        return ()
+
+    def _shares(self):
+        """Return the shares of the positive classes, if the offsets are those of other shares."""
         return ()
 
     def _what(self):

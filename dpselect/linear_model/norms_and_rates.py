@@ -23,8 +23,6 @@ RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
 SHARE_DEVIATION, MEAN_SCALE = 0.04, 1 / 30
 # signal, n epsilon / E[noise norm], up to which the smallest and the largest fraction for shares hold
 SHARE_FRACTIONS = {3.0: (0.8, 0.8), 10.0: (0.05, 0.25), 30.0: (0.05, 0.05), 100.0: (0.01, 0.05)}
-# signal from which on the intercept counts from twice a share
-DOUBLED_FROM = 10.0
 # the same fractions for a mean; where more would be needed, it is not learned
 MEAN_FRACTIONS = (0.01, 0.3)
 
@@ -91,12 +89,9 @@ class ClassShares(FirstRelease):
     Attributes
     ----------
     fraction : float
-    doubled : bool
-        Whether the value is twice the share, or twice that of the others, but no farther than 1/2.
     """
 
     fraction: float = FRACTION
-    doubled: bool = False
 
     what = "shares of the classes"
     stand_in = None
@@ -104,9 +99,9 @@ class ClassShares(FirstRelease):
     reads_rows = False
 
     def planned(self, model, shape, epsilon):
-        weighted = model.class_weight is not None
         # weights of classes multiply the frequencies, in the order of the public labels
-        if epsilon == math.inf or not model.fit_intercept or (weighted and model.classes is None):
+        unknown = model.class_weight is not None and model.classes is None
+        if epsilon == math.inf or not model.fit_intercept or unknown:
             return None
         signal = model.calibration(shape, epsilon).signal
         limits = next((limits for above, limits in SHARE_FRACTIONS.items() if signal < above), None)
@@ -114,8 +109,7 @@ class ClassShares(FirstRelease):
             return None
         low, high = limits
         deviation = math.sqrt(2) * _counting_scale(shape.n_problems, epsilon) / shape.n_samples
-        fraction = min(max(deviation / SHARE_DEVIATION, low), high)
-        return replace(self, fraction=fraction, doubled=signal >= DOUBLED_FROM and not weighted)
+        return replace(self, fraction=min(max(deviation / SHARE_DEVIATION, low), high))
 
     def learn(self, records, epsilon, generator):
         n, classes = records.shape.n_samples, records.classes
@@ -128,16 +122,8 @@ class ClassShares(FirstRelease):
         counts = counts + grid_noise(generator, len(counts), scale, step)
         # a frequency closer to 0 or 1 than the noise is clipped
         least = min(max(scale, 0.5), n / 2)
-        frequencies = np.clip(counts, least, n - least) / n
-        if self.doubled:
-            frequencies = doubled(frequencies)
-        frequencies = frequencies.tolist()
+        frequencies = (np.clip(counts, least, n - least) / n).tolist()
         return frequencies[0] if len(classes) == 2 else dict(zip(classes.tolist(), frequencies))
-
-
-def doubled(shares):
-    """Return twice the smaller of each share and its complement, on its side and no farther than 1/2."""
-    return np.where(shares <= 0.5, np.minimum(2 * shares, 0.5), np.maximum(2 * shares - 1, 0.5))
 
 
 @dataclass(frozen=True)

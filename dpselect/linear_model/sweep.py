@@ -46,8 +46,9 @@ def solve(calibrations, noises, design, targets, parts=None):
     )
     # (J, k, K, d)
     linear = linear[:, :, None, None] * noises[:, 0]
-    if problem.offsets:  # because the gradient of the penalty is mu (w - o)
-        linear -= mu[:, :, None, None] * problem.origin(linear.shape[3])
+    # because the gradient of the penalty is mu (w - o)
+    origins = np.array([[c.problem.origin(linear.shape[3]) for c in row] for row in calibrations])
+    linear -= mu[:, :, None, None] * origins
     W = minimise(
         design,
         targets,
@@ -61,7 +62,11 @@ def solve(calibrations, noises, design, targets, parts=None):
         parts=parts,
     )
     W = W.reshape(J, -1, k, K).transpose(0, 2, 3, 1)
-    return release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
+    W = release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
+    for released, row in zip(W, calibrations):
+        for i, calibration in enumerate(row):
+            released[i] = calibration.given_back(released[i])
+    return W
 
 
 def scores_of_splits(

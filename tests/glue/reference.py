@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, lambertw, log_expit
+from scipy.special import expit, lambertw, log_expit, logit
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -110,13 +110,17 @@ def usual_alpha(model, n, p, K):
     length = math.sqrt(2 * d) * G / R if laplace and model.perturbation == "objective" else d
     if is_gaussian(model, p, K):
         length = epsilon * math.sqrt(d) / gaussian_m(model, d, K)
-    even, least, reach = {HUBER: (300, 1, 5), POISSON: (100, 1, 1.5)}.get(kind_of(model), (100, 0.5, 5))
-    factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
+    even, least, most, reach = {
+        HUBER: (300, 1, 3, 5),
+        POISSON: (100, 1, 3, 1.5),
+        HINGE: (100, 0.5, 3, 5),
+    }.get(kind_of(model), (225, 0.5, 4.5, 5))
+    factor = min(max(math.sqrt(even * length / (n * epsilon)), least), most)
     if n * epsilon / length < 1 and kind_of(model) not in (HUBER, POISSON):
         factor = 12
     factor = 4 if model.perturbation == "output" else factor
-    alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
-    return alpha * constants_of(model)[2] * 5 / reach
+    # in the order in which the library multiplies: the search for Gaussian noise magnifies last bits
+    return 5 * constants_of(model)[2] / reach * R**2 / n * max(factor * length / (5 * epsilon), 0.01)
 
 
 def scales_at(alpha, model, n, p, K, persons):
@@ -279,7 +283,7 @@ def told(model, n, p, K):
 
 
 def fraction_for_rate(model, n, p, K):
-    """Return the fraction of epsilon with which a base rate is learned, and whether it is doubled.
+    """Return the fraction of epsilon with which a base rate is learned.
 
     None where it is not learned. The model has guesses of all that is learned.
     """
@@ -287,7 +291,7 @@ def fraction_for_rate(model, n, p, K):
         return None
     if kind_of(model) == POISSON:
         fraction = max(30 / (n * model.epsilon), 0.01)
-        return (fraction, False) if fraction <= 0.3 else None
+        return fraction if fraction <= 0.3 else None
     signal = told(model, n, p, K)
     if signal >= 100:
         return None
@@ -296,12 +300,46 @@ def fraction_for_rate(model, n, p, K):
         low, high = (0.05, 0.25) if signal < 10 else (0.05, 0.05) if signal < 30 else (0.01, 0.05)
     # whose standard deviation is 0.04
     precise = math.sqrt(2) * (1 if K == 1 else 2) / (0.04 * n * model.epsilon)
-    return min(max(precise, low), high), signal >= 10 and model.class_weight is None
+    return min(max(precise, low), high)
 
 
 def doubled(share):
     """Return the rate from which an intercept counts, of a share that is known well."""
     return min(2 * share, 0.5) if share < 0.5 else 1 - min(2 * (1 - share), 0.5)
+
+
+def starts_elsewhere(model):
+    """Tell whether the penalty counts from other shares than the model's."""
+    known = getattr(model, "base_rate", None) is not None and kind_of(model) != POISSON
+    return known and model.alpha == "auto" and model.epsilon < math.inf and model.class_weight is None
+
+
+def given_back(model, n, p, w):
+    """Return coefficients after what is known of the penalty is given back."""
+    K, w = len(w), w.copy()
+    if stretches(model, n, p, K):
+        w[:, :p] *= 1.25
+    if starts_elsewhere(model):
+        mu = linear_scales(model, n, p, K)[0] / largest_weight(model)
+        _, R, _, _ = linear_bounds(model, p)
+        labels, rate, s = np.unique(model.classes).tolist(), model.base_rate, model.intercept_scaling
+        shares = [rate] if K == 1 else [rate[label] for label in labels]
+        for k, (share, start) in enumerate(zip(shares, origins(model) * s)):
+
+            def slope(z, share=share, start=start):
+                # of the mean loss of rows that tell nothing, with the penalty of half of a row
+                up, down = max(-expit(-z), -steepest(model)), -max(-expit(z), -steepest(model))
+                return share * up + (1 - share) * down + 2 * mu * (z - start) / (s * s + R * R)
+
+            wanted = brentq(lambda z: decisions(model, z) - logit(share), -40, 40, xtol=1e-14)
+            w[k, -1] += (wanted - brentq(slope, -40, 40, xtol=1e-14)) / s
+    return w
+
+
+def stretches(model, n, p, K):
+    """Tell whether coefficients are multiplied after training."""
+    logistic = kind_of(model) in (LOGISTIC, CAPPED) and model.perturbation == "objective"
+    return logistic and model.alpha == "auto" and 10 <= told(model, n, p, K) < 225
 
 
 def is_gaussian(model, p, K):
@@ -324,6 +362,9 @@ def origins(model):
         return np.array([math.log(rate)]) / model.intercept_scaling
     labels = np.unique(model.classes).tolist()
     shares = rate if isinstance(rate, dict) else {labels[0]: 1 - rate, labels[1]: rate}
+    if starts_elsewhere(model):
+        # of two classes, the second one's share tells that of the first
+        shares = {label: doubled(share) for label, share in shares.items()}
     given = model.class_weight or {}
     counted = {label: shares[label] * given.get(label, 1.0) for label in labels}
     ratios = []
@@ -378,6 +419,13 @@ def width_of(model):
 
 def linear_release(model, X, y, unit, weight=1.0, groups=None):
     """Return the coefficients of each problem, the intercept last, and the precision to expect."""
+    w, precision = linear_training(model, X, y, unit, weight, groups)
+    n = len(X) if groups is None else len(set(groups))
+    return given_back(model, n, X.shape[1], w), precision
+
+
+def linear_training(model, X, y, unit, weight=1.0, groups=None):
+    """Return the noisy minimisers, and the precision to expect."""
     A, weights, n = design(model, X), weights_of(model, y, weight), len(X)
     if groups is not None:
         # a person is the mean of their rows, and they are what is counted

@@ -14,6 +14,7 @@ from scipy.stats import gamma, kstest
 from sklearn.base import clone
 
 from dpselect import DPLogisticRegression
+from dpselect.linear_model.coefficient_fits import fits_of
 from dpselect.metrics import (
     ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
@@ -65,6 +66,22 @@ def check_ridge(model, X, y, unit):
 def test_linear_models_release_the_perturbed_minimiser(name):
     model, unit = fitted(LINEAR[name], "fit", name)
     check_linear(model, *records_for(model), unit)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_intervals_start_from_the_minimiser_that_was_trained(name):
+    """And not from what is released, whose coefficients may be multiplied, and intercepts moved."""
+    model, unit = fitted(LINEAR[name], "fit", name)
+    if model.epsilon == np.inf:
+        return
+    trained, precision = reference.linear_training(model, *records_for(model), unit)
+    fits, coef = fits_of(model, N), np.atleast_2d(model.coef_)
+    if model.fit_intercept:
+        coef = np.column_stack([coef, np.ravel(model.intercept_)])
+    assert len(fits) == len(trained)
+    for fit, w, released in zip(fits, trained, coef):
+        assert fit.w == pytest.approx(w, abs=precision, rel=0)
+        assert fit.scale * fit.w + fit.centre == pytest.approx(released)
 
 
 @pytest.mark.parametrize("name", NOISY_RIDGE)

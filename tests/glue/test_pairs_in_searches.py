@@ -154,7 +154,7 @@ class Run:
 
     @property
     def fractions_for_rates(self):
-        """dict : By candidates that learn a base rate, the fraction of epsilon, and if it is doubled."""
+        """dict : By candidates that learn a base rate, the fraction of epsilon."""
         found = {}
         for i in range(len(self.params)):
             if getattr(self.unlearned(i)[0], "base_rate", None) == "auto":
@@ -193,8 +193,8 @@ class Run:
         """list of float : Epsilon of each number that was learned."""
         unit, fractions = math.ulp(self.before_learning), []
         for call in self.recorder.of("learn"):
-            planned = self.fractions_for_rates.values() if call["name"] == "base_rate" else [(1 / 20,)]
-            fractions.append(max(fraction for fraction, *_ in planned))
+            planned = self.fractions_for_rates.values() if call["name"] == "base_rate" else [1 / 20]
+            fractions.append(max(planned))
         return [math.floor(f * self.before_learning / unit) * unit for f in fractions]
 
     @property

@@ -175,6 +175,31 @@ def test_the_span_of_a_certificate_is_that_of_the_longest_model(perturbation, K)
     assert 0 < found.residual < 1e-3 * found.training
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 40.0])
+@pytest.mark.parametrize("rate", [None, 0.05, {0: 0.1, 1: 0.3, 2: 0.6}])
+def test_the_span_of_a_certificate_has_what_is_given_back(rate, epsilon):
+    """Coefficients are multiplied, and intercepts moved, after the model whose length is bounded."""
+    K, n, p = 3 if isinstance(rate, dict) else 2, 90, 2
+    problems = 1 if K == 2 else K
+    model = DPLogisticRegression(
+        epsilon, base_rate=rate, classes=list(range(K)), random_state=key("back")
+    )
+    noise = model.calibration(PublicShape(n, p, problems))
+    lengths = np.linalg.norm(model.standard_noise(p, problems), axis=2)
+    R, mu, t = math.sqrt(2), noise.scales.mu, noise.scales.linear_scale * lengths[0] + noise.scales.tau
+    start = np.abs(reference.origins(model)).max()
+    t = t + mu * start
+    longest = np.minimum((0.6 * R + t) / mu, (t + np.sqrt(t * t + 4 * mu * 0.2784645)) / (2 * mu))
+    longest = longest + noise.scales.output_scale * lengths[1]
+    moved = reference.given_back(model, n, p, np.zeros((problems, p + 1)))
+    ones = np.zeros((problems, p + 1))
+    ones[:, 0] = 1
+    times = (reference.given_back(model, n, p, ones) - moved)[0, 0]
+    assert times == noise.stretch and (moved[:, -1] != 0).all() == (rate is not None)
+    found = model.stability_certificate(LogisticScore(), n, p, problems)
+    assert found.span == pytest.approx(np.mean(R * (times * longest + np.abs(moved[:, -1]))), rel=1e-5)
+
+
 @pytest.mark.parametrize("share", [0.5, 0.02])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_a_certificate_with_a_tail_holds_for_all_problems_at_once(norm, share, problems=3):

@@ -300,6 +300,12 @@ def test_the_bound_counts_every_part_of_the_noise():
     objective = DPLogisticRegression(alpha=0.01, fit_intercept=False)
     noise = objective.calibration(shape, 0.5)
     assert noise.deviation() > noise.scales.linear_scale / noise.scales.mu * 6**0.5
+    # coefficients that are multiplied after training have noise that is
+    for epsilon, stretch in ((0.03, 1.0), (0.5, 1.25), (5.0, 1.0)):
+        noise = DPLogisticRegression().calibration(shape, epsilon)
+        plain = DPLogisticRegression(alpha=noise.alpha).calibration(shape, epsilon)
+        assert noise.stretch == stretch and plain.scales == noise.scales
+        assert noise.deviation() == pytest.approx(stretch * plain.deviation())
 
 
 @pytest.mark.parametrize(

@@ -421,20 +421,28 @@ def test_huge_epsilon_does_not_overflow():
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
 @pytest.mark.parametrize(
-    "n, factor",
+    "n, of_logistic, of_hinge, stretch",
     [
-        (21, 12.0),
-        (50, 3.0),
-        (200, 3.0),
-        (550, 2.0),
-        (2200, 1.0),
-        (8800, 0.5),
-        (1_000_000, 0.5),
+        (21, 12.0, 12.0, 1.0),
+        (50, 4.5, 3.0, 1.0),
+        (219, 4.5, 3.0, 1.0),
+        (220, 4.5, 3.0, 1.25),
+        (550, 3.0, 2.0, 1.25),
+        (2200, 1.5, 1.0, 1.25),
+        (4949, 1.0, 2 / 3, 1.25),
+        (4951, 1.0, 2 / 3, 1.0),
+        (19_800, 0.5, 0.5, 1.0),
+        (1_000_000, 0.5, 0.5, 1.0),
     ],
 )
-def test_public_alpha(loss, n, factor):
-    told = n * 0.5 / 11
-    assert math.isclose(factor, min(max((100 / told) ** 0.5, 0.5), 3.0) if told >= 1 else 12.0)
+def test_public_alpha(loss, n, of_logistic, of_hinge, stretch):
+    told, logistic = n * 0.5 / 11, isinstance(loss, LogisticLoss)
+    factor = of_logistic if logistic else of_hinge
+    rule = min(max(((225 if logistic else 100) / told) ** 0.5, 0.5), 4.5 if logistic else 3.0)
+    assert math.isclose(factor, rule if told >= 1 else 12.0, rel_tol=1e-3)
+    factor = rule if told >= 1 else 12.0
+    assert loss.stretch_after("objective", told) == (stretch if logistic else 1.0)
+    assert loss.stretch_after("output", told) == 1.0
     assert WeightedLoss(loss, 2.0).shrinkage("objective", told) == loss.shrinkage("objective", told)
     balance = 4 * 11 / (5 * n * 0.5)
     assert math.isclose(public_alpha(loss, "objective", n, 11, 2.0, 0.5), factor * balance)
@@ -457,9 +465,13 @@ def test_norm_bound_needs_the_tolerance():
 @pytest.mark.parametrize("first", ["auto", 0.5])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_noise_for_another_alpha_is_that_of_a_model_with_it(first, delta):
-    model = DPLogisticRegression(alpha=first, delta=delta, base_rate=0.3, classes=[0, 1])
+    # with "auto" the penalty counts from another share
+    rate = None if first == "auto" else 0.3
+    model = DPLogisticRegression(alpha=first, delta=delta, base_rate=rate, classes=[0, 1])
     for shape in (PublicShape(10**5, 4), PublicShape(3000, 40, 1, True)):
         noise = model.calibration(shape)
         for alpha in (np.float32(0.01), 1, 0.1):
             other = clone(model).set_params(alpha=alpha).calibration(shape)
-            assert noise.with_alpha(alpha) == other != noise and other.scales != noise.scales
+            found = noise.with_alpha(alpha)
+            assert (found.alpha, found.scales) == (other.alpha, other.scales)
+            assert other != noise and other.scales != noise.scales

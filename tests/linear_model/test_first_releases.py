@@ -9,11 +9,14 @@ from sklearn.base import clone
 
 import dpselect.linear_model.norms_and_rates as first_releases
 from dpselect import DPLogisticRegression, DPPoissonRegressor, DPRidge, SeededNoiseWarning
-from dpselect.linear_model.norms_and_rates import RADII, ClassShares, MeanCount, MedianNorm, doubled
+from dpselect.linear_model.linear_noise import LinearNoise
+from dpselect.linear_model.logistic import doubled
+from dpselect.linear_model.norms_and_rates import RADII, ClassShares, MeanCount, MedianNorm
 from dpselect.noise import as_generator
 from dpselect.records.persons import Persons
 from dpselect.records.public_shape import PublicShape
 from dpselect.records.records import Records
+from tests.trials import fitted, with_noise
 
 EPSILON = 0.7
 
@@ -158,12 +161,9 @@ def test_no_share_is_closer_to_none_or_all_than_the_noise(classes, scale):
     generator = as_generator(np.random.RandomState(0))
     for everyone in classes:
         data = records(np.zeros((n, 1)), np.full(n, everyone), classes)
-        for doubled_too in (False, True):
-            kind = ClassShares(doubled=doubled_too)
-            found = [kind.learn(data, epsilon, generator) for _ in range(50)]
-            shares = np.array([[each] if len(classes) == 2 else list(each.values()) for each in found])
-            close = 2 * least if doubled_too and least <= 0.25 else least
-            assert close - 1e-12 <= shares.min() and shares.max() <= 1 - close + 1e-12
+        found = [ClassShares().learn(data, epsilon, generator) for _ in range(50)]
+        shares = np.array([[each] if len(classes) == 2 else list(each.values()) for each in found])
+        assert least - 1e-12 <= shares.min() and shares.max() <= 1 - least + 1e-12
 
 
 def limits_of(signal):
@@ -195,8 +195,7 @@ def check_fractions(kind):
             or (planned.fraction == high and deviation > 0.04)
             or planned.fraction == low == high
         )
-        assert planned.doubled == (signal >= 10)
-        seen.add((planned.doubled, low, planned.fraction in (low, high)))
+        seen.add((low, high, planned.fraction in (low, high)))
     assert len(seen) == 6
 
 
@@ -230,7 +229,7 @@ def test_learned_shares_deviate_as_planned(classes):
     n, epsilon, p = (3000, 0.1, 50) if len(classes) == 2 else (8000, 0.1, 50)
     data = records(np.zeros((n, p)), np.arange(n) % len(classes), classes)
     planned = ClassShares().planned(DPLogisticRegression(epsilon), data.shape, epsilon)
-    assert 0.05 < planned.fraction < 0.25 and not planned.doubled
+    assert 0.05 < planned.fraction < 0.25
     generator = as_generator(np.random.RandomState(0))
     found = [planned.learn(data, planned.fraction * epsilon, generator) for _ in range(400)]
     found = found if len(classes) == 2 else [shares[0] for shares in found]
@@ -249,10 +248,7 @@ def test_shares_are_not_learned_where_they_are_of_no_use():
     # weights of classes change shares in the order of the public labels
     weights = {0: 1.0, 1: 3.0}
     assert planned(class_weight=weights) is None
-    for epsilon in (0.1, 1.0):
-        assert planned(epsilon, class_weight=weights, classes=[0, 1]).doubled is False
-        assert planned(epsilon).doubled == (epsilon == 1.0)
-    assert planned(3.0) is None
+    assert planned(class_weight=weights, classes=[0, 1]) is not None and planned(3.0) is None
 
 
 def check_doubled(function):
@@ -283,23 +279,41 @@ def test_what_is_doubled_stays_on_its_side(twin):
         check_doubled(twin)
 
 
-@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
-def test_a_doubled_value_is_that_of_the_noisy_share(classes):
-    y = np.repeat(classes, [900, 100, 0][: len(classes)])
-    data = records(np.zeros((len(y), 1)), y, classes)
-    plain, twice = (
-        ClassShares(doubled=which).learn(data, 0.5, as_generator(np.random.RandomState(1)))
-        for which in (False, True)
-    )
-    for label in [1] if len(classes) == 2 else classes:
-        share, value = (found if len(classes) == 2 else found[label] for found in (plain, twice))
-        assert value == doubled(share) and 0 < value < 1 and value != share
-    # one that none has, and one that all have, are no farther away than the noise
-    nothing = records(data.X, np.zeros(len(y), int), classes)
-    found = ClassShares(doubled=True).learn(nothing, 0.1, as_generator(np.random.RandomState(1)))
-    assert (found if len(classes) == 2 else found[2]) == pytest.approx(
-        2 * (10 if len(classes) == 2 else 20) / len(y), rel=0.9
-    )
+def told_of_nothing(rate, epsilon, length, multiples=1.0):
+    """Return the probability over the share, of rows that are all equal, without noise."""
+    n, p = 2000, 9
+    X = np.zeros((n, p))
+    X[:, 0] = length
+    y = np.arange(n) < rate * n
+    model = DPLogisticRegression(epsilon, base_rate=rate, classes=[False, True])
+    return fitted(with_noise(model, np.zeros((2, 1, p + 1))), X, y).predict_proba(X[:1])[0, 1] / rate
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
+@pytest.mark.parametrize("length", [0.0, 1.0])
+def test_rows_that_tell_nothing_are_given_the_share(rate, length, monkeypatch):
+    """Whether the penalty rules, or records do; it counts from twice the share."""
+    epsilons = (0.002, 0.01, 0.025, 0.1)  # 0.4 to 20 units of the noise
+    for epsilon in epsilons:
+        assert told_of_nothing(rate, epsilon, length) == pytest.approx(1, abs=0.13)
+    # without what is given back it would be too likely
+    monkeypatch.setattr(LinearNoise, "levels", property(lambda noise: np.zeros(1)))
+    assert all(told_of_nothing(rate, epsilon, length) > 1.4 for epsilon in epsilons[:3])
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"alpha": 0.1}, {"epsilon": np.inf}, {"class_weight": {True: 1.0}}]
+)
+def test_where_the_penalty_is_given_it_counts_from_the_share(parameters):
+    shape = PublicShape(2000, 9)
+    model = DPLogisticRegression(0.1, base_rate=0.05, classes=[False, True])
+    (start,), (level,) = model.problem().offsets, model.calibration(shape).levels
+    plain = model.set_params(**parameters)
+    (exact,) = plain.problem().offsets
+    noise = plain.calibration(shape)
+    assert not len(noise.levels) and plain.problem().shares == () and level < 0 and exact < start < 0
+    z = plain.problem().loss.unweighted.decision(np.array([exact]))
+    assert expit(z[0]) == pytest.approx(0.05)
 
 
 # ---- the mean count

@@ -242,9 +242,9 @@ def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise(max_derivative, L
     )
     alpha = model.calibration(PublicShape(n, p)).alpha
     length = G * np.sqrt(2 * (p + 1)) / R
-    factor = (100 * length / (n * epsilon)) ** 0.5
+    factor = (225 * length / (n * epsilon)) ** 0.5
     assert alpha == pytest.approx(L * factor * R**2 * length / (5 * n * epsilon))
-    assert 1 < factor < 3
+    assert 1 < factor < 4.5
     model.set_params(epsilon=float("inf"))
     without = 1.0 if max_derivative == "auto" else L
     assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(without * R**2 / (100 * n))
