@@ -84,7 +84,7 @@ def fits(name, table, repetition):
 
 
 def report(lines):
-    """Return the table of the documentation: gains against the middle row, by the signal."""
+    """Return the table of the documentation: changes against the rule with no factor, by the signal."""
     key = ["table", "epsilon", "delta", "repetition"]
     usual = (lines.strength == 1) & (lines.stretch == 1) & lines.given_back
     base = lines[usual].set_index(key)[["AUC", "Brier", "signal"]]

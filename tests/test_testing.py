@@ -915,7 +915,7 @@ class HandsOverALength(DPLinearSVC):
 
     def to_sklearn(self):
         plain = super().to_sklearn()
-        plain.named_steps["columns"].max_abs_[:] = self._longest
+        plain.named_steps["columns"].longest_ = self._longest
         return plain
 
 
