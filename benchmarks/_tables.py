@@ -29,6 +29,7 @@ import pandas as pd
 from _data import ADULT_CATEGORIES, KDD_CATEGORIES, KDD_LINEAR, KDD_LOGARITHMIC
 from _fresh_tables import FRESH_TABLES
 from _table_files import FLAG, YES_NO, MissingPackageError, from_r, read_csv
+from _unseen_tables import UNSEEN_TABLES
 
 # of the rows in a test split
 TEST_SHARE = 0.2
@@ -81,7 +82,7 @@ def load(name, folder=None):
     Parameters
     ----------
     name : str
-        One of `TABLES` or of `FRESH_TABLES`.
+        One of `TABLES`, `FRESH_TABLES` or `UNSEEN_TABLES`.
     folder : str, default=None
         Of the tables that no package brings.
 
@@ -94,7 +95,7 @@ def load(name, folder=None):
     MissingPackageError
         If the package that brings it, or the folder, is not there.
     """
-    task, loader, bounds = {**TABLES, **FRESH_TABLES}[name]
+    task, loader, bounds = {**TABLES, **FRESH_TABLES, **UNSEEN_TABLES}[name]
     X, y, schema, source = loader(folder)
     X = X[list(schema)].reset_index(drop=True)
     low, high = bounds

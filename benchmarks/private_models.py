@@ -31,6 +31,7 @@ from _fresh_tables import FRESH_TABLES
 from _peers import METHODS, predict
 from _table_files import MissingPackageError
 from _tables import TABLES, load
+from _unseen_tables import UNSEEN_TABLES
 from joblib import Parallel, delayed
 from sklearn.metrics import brier_score_loss, mean_poisson_deviance, r2_score, roc_auc_score
 
@@ -41,7 +42,7 @@ METRICS = {
     "numbers": {"R2": r2_score},
     "counts": {"deviance": mean_poisson_deviance, "R2": r2_score},
 }
-ALL_TABLES = {**TABLES, **FRESH_TABLES}
+ALL_TABLES = {**TABLES, **FRESH_TABLES, **UNSEEN_TABLES}
 GREATER_IS_BETTER = {"AUC": True, "Brier": False, "R2": True, "deviance": False}
 KEY = ["table", "method", "epsilon", "footing", "repetition"]
 FIELDS = [*KEY, "delta", "AUC", "Brier", "R2", "deviance", "seconds", "failed"]
@@ -302,7 +303,14 @@ def parse(arguments=None):
         action="store_const",
         dest="tables",
         const=list(FRESH_TABLES),
-        help="the tables that took no part in the defaults, in place of the first twelve",
+        help="fourteen further tables, in place of the first twelve",
+    )
+    parser.add_argument(
+        "--unseen",
+        action="store_const",
+        dest="tables",
+        const=list(UNSEEN_TABLES),
+        help="the tables that no rule has seen, in place of the first twelve",
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)

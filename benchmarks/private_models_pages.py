@@ -1,8 +1,9 @@
 """Tables of the page "All results on tables", from results of private_models.py.
 
-Run ``python benchmarks/private_models_pages.py``. It reads ``results/private_models.csv`` and
-``results/private_models_fresh.csv`` and writes all results of the first, how often our models are behind
-others in each, and what the fresh tables gave, into the folder of the documentation.
+Run ``python benchmarks/private_models_pages.py``. It reads ``results/private_models.csv``,
+``results/private_models_fresh.csv`` and ``results/private_models_unseen.csv`` and writes all results of
+the first, how often our models are behind others in each, and what the fresh and the unseen tables gave,
+into the folder of the documentation.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from pathlib import Path
 from _fresh_tables import FRESH_TABLES
 from _peers import METHODS
 from _tables import TABLES
+from _unseen_tables import UNSEEN_TABLES
 from private_models import (
     FOOTINGS,
     GREATER_IS_BETTER,
@@ -26,7 +28,9 @@ from private_models import (
 )
 
 HERE = Path(__file__).parent
-FIRST, FRESH = (HERE / "results" / f"private_models{name}.csv" for name in ("", "_fresh"))
+FIRST, FRESH, UNSEEN = (
+    HERE / "results" / f"private_models{name}.csv" for name in ("", "_fresh", "_unseen")
+)
 DOC = HERE.parent / "doc"
 OURS = ("dpselect", "dpselect, delta=1e-6")
 PEERS = ("DP-EBM", "DP-EBM .1", "DP-SGD")
@@ -63,6 +67,11 @@ def is_behind(first, second, metric):
     return signs_of_difference(first, second, metric) == [-1 if GREATER_IS_BETTER[metric] else 1]
 
 
+def measured(results, names):
+    """Return those of the methods that the results have."""
+    return [name for name in names if (results["method"] == name).any()]
+
+
 def promise(name, delta):
     """Return the neighbours and the delta of a method, for a table."""
     method = METHODS[name]
@@ -80,7 +89,7 @@ def behind(results, tables):
     ]
     rows = []
     for footing in reversed(FOOTINGS):
-        for peer in PEERS:
+        for peer in measured(results, PEERS):
             row = [footing, peer, *promise(peer, delta)]
             for ours in OURS:
                 for metric in metrics:
@@ -113,7 +122,7 @@ def against_constant(results, tables):
 def scores(results, tables):
     """Return the scores of each table and epsilon at the same promise, all on the same splits."""
     cells, delta = cells_of(results[results["repetition"] < LEAST_SPLITS]), results["delta"].iloc[0]
-    columns = [*OURS, *PEERS, "constant", "linear", "boosting"]
+    columns = measured(results, [*OURS, *PEERS, "constant", "linear", "boosting"])
     titles = [
         f"{name} ({', '.join(promise(name, delta))})" if METHODS[name].adjacency else name
         for name in columns
@@ -138,22 +147,26 @@ def scores(results, tables):
     return "\n\n".join(parts)
 
 
+def further(results, tables):
+    """Return the part of a page about tables beyond the first."""
+    parts = [
+        "Cells in which our models are behind, by two standard errors over the same splits:",
+        behind(results, tables),
+        "Cells in which they are worse than a constant, the mean of the training rows:",
+        against_constant(results, tables),
+        scores(results, tables),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def pages():
     """Return {name: text} of the files that the documentation includes."""
-    first, fresh = read(FIRST), read(FRESH)
+    first = read(FIRST)
     return {
         "private_models.inc": report(first),
         "private_models_behind.inc": behind(first, TABLES) + "\n",
-        "private_models_fresh.inc": "\n\n".join(
-            [
-                "Cells in which our models are behind, by two standard errors over the same splits:",
-                behind(fresh, FRESH_TABLES),
-                "Cells in which they are worse than a constant, the mean of the training rows:",
-                against_constant(fresh, FRESH_TABLES),
-                scores(fresh, FRESH_TABLES),
-            ]
-        )
-        + "\n",
+        "private_models_fresh.inc": further(read(FRESH), FRESH_TABLES),
+        "private_models_unseen.inc": further(read(UNSEEN), UNSEEN_TABLES),
     }
 
 
