@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
 
 from .trust_region import minimise_on_ball
 
@@ -43,8 +43,11 @@ class Decomposition:
         d = len(gram)
         if d > LARGE:
             reduced, diagonal, off_diagonal, factors, failed = lapack.dsytrd(gram, lower=1, lwork=64 * d)
-            spectrum, basis, not_converged = lapack.dstevd(diagonal, off_diagonal)
-            if not (failed or not_converged):
+            try:
+                spectrum, basis = eigh_tridiagonal(diagonal, off_diagonal)
+            except LinAlgError:
+                failed = True
+            if not failed:
                 # contiguous, or LAPACK would copy them each time
                 reflections = np.asfortranarray(reduced[1:, :-1])
                 decomposed = cls(spectrum, basis, np.zeros(d), rho, reflections, factors)
