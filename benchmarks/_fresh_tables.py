@@ -2,7 +2,8 @@
 
 The regularisation of a logistic regression, and what it gives back, was chosen with those of two
 classes. Some (pima, german, attrition, stroke, shoppers, insurance, bike, diamonds and kc) were looked
-at when the rule for base rates was made; the others of numbers took no part in any rule. Seven are read from a folder (``--data``), as NAME.csv.gz with a header line:
+at when the rule for base rates was made; the others of numbers took no part in any rule. Seven are read
+from a folder (``--data``), as NAME.csv.gz with a header line:
 
 - pima: UCI "Pima Indians Diabetes", columns as in Kaggle's copy (Pregnancies, ..., Outcome)
 - german: UCI "Statlog (German Credit Data)", german.data with UCI's names Attribute1, ..., class
