@@ -24,7 +24,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from cost import counting_plugin
+from _cost_on_dask import counting_plugin
 
 from dpselect import DPLogisticRegression, DPRidge
 

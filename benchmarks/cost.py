@@ -1,8 +1,8 @@
 """How time and memory of fits and searches grow, and what a fit on a Dask cluster takes.
 
-Run ``python benchmarks/cost.py``; ``--only growth memory dask`` has parts. Lines go to the files of
-results ``cost_growth.csv``, ``cost_memory.csv`` and ``cost_dask.csv``, of which the last run counts, and
-``cost_tables.py`` makes the tables of the documentation from them. Progress goes to the error stream.
+Run ``python benchmarks/cost.py``; ``--only growth memory dask parquet`` has parts. Lines of each part go
+to a file of results, ``cost_growth.csv`` and so on, of which the last run counts, and ``cost_tables.py``
+makes the tables of the documentation from them. Progress goes to the error stream.
 
 - growth: one size at a time varies around a base point (``BASE``), over the values of ``SUBJECTS``: the
   records n, the columns d, the candidates k, the folds, and T, the levels of an accuracy-first
@@ -14,6 +14,8 @@ results ``cost_growth.csv``, ``cost_memory.csv`` and ``cost_dask.csv``, of which
 - memory: the peak of the resident set above the records, for each container, each in a process of its
   own (Linux).
 - dask: chunks that are held by two workers, beside one process that has the rows in memory.
+- parquet: a table in files that two workers read, or have read, beside one process that reads them, or
+  has them in memory. Memory is resident, above what was there.
 
 Times are of the processor, on one thread of BLAS; of a cluster, those of its workers, and those of the
 process with the client and the scheduler.
@@ -24,16 +26,14 @@ import csv
 import json
 import subprocess
 import sys
-import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
+from _cost_on_dask import on_dask, on_parquet
 from _timing_clock import seconds
 from _timing_contestants import CLASSES
 from _timing_data import records
@@ -58,7 +58,7 @@ COLUMNS = {"d": (20, 80, 320, 1_250, 5_000)}
 FEWER_COLUMNS = {"d": (20, 80, 320, 1_250)}
 CANDIDATES = {"k": (2, 8, 32, 128), "folds": (2, 4, 8, 16)}
 LEVELS = {"T": (10, 40, 160, 640)}
-ROUNDS = {"growth": 1, "memory": 1, "dask": 2}
+ROUNDS = {"growth": 1, "memory": 1, "dask": 2, "parquet": 3}
 ORDER_SEED = 2
 # no model with noise comes this close to the least loss
 IMPOSSIBLE = 1e-9
@@ -83,15 +83,6 @@ MEMORY = {
     "encoder, DPLogisticRegression": ("pandas", "polars", "Arrow"),
     "encoder, DPRidge": ("pandas", "polars"),
 }
-# with who makes the chunks: workers that read a file, or this process, which sends them
-DASK = (
-    (5_000_000, 20, 16, "workers"),
-    (5_000_000, 20, 64, "workers"),
-    (1_000_000, 100, 16, "workers"),
-    (5_000_000, 20, 16, "client"),
-)
-WORKERS = 2
-IDLE = 2.0  # seconds in which a cluster without work is looked at
 
 
 @dataclass(frozen=True)
@@ -240,117 +231,7 @@ def memory(rounds):
             print(f"memory: {model}, {container}", file=sys.stderr, flush=True)
 
 
-def counting_plugin():
-    """Return a plugin of the scheduler that counts what was done."""
-    from distributed import SchedulerPlugin
-
-    class Counter(SchedulerPlugin):
-        def __init__(self):
-            self.tasks = self.passes = 0
-
-        def update_graph(self, *args, **kwargs):
-            self.passes += 1
-
-        def transition(self, key, start, finish, *args, **kwargs):
-            self.tasks += (start, finish) == ("processing", "memory")
-
-    return Counter()
-
-
-def spent(call, client):
-    """Return the processor time of a call, on the workers and here, and its time on the clock.
-
-    With what the workers and this process would take in that time if they had nothing to do.
-    """
-
-    def taken(call):
-        before = sum(client.run(time.process_time).values())
-        own, start = time.process_time(), time.perf_counter()
-        call()
-        own, wall = time.process_time() - own, time.perf_counter() - start
-        return np.array([sum(client.run(time.process_time).values()) - before, own, wall])
-
-    idle, found = taken(partial(time.sleep, IDLE)), taken(call)
-    names = ("on_workers", "client", "wall", "idle_workers", "idle_client")
-    values = (*found, *(idle[:2] / idle[2] * found[2]))
-    return {name: f"{value:.4g}" for name, value in zip(names, values)}
-
-
-def read(path, start, stop):
-    """Return the rows of a file from `start` to `stop`."""
-    return np.array(np.load(path, mmap_mode="r")[start:stop])
-
-
-def in_chunks(array, size, made_by, folder):
-    """Return a Dask array whose chunks are made by the workers, or sent to them."""
-    import dask.array as da
-    from dask import delayed
-
-    if made_by == "client":
-        return da.from_array(array, chunks=(size, *array.shape[1:]))
-    path = folder / f"{array.ndim}.npy"
-    np.save(path, array)
-    cuts = [(start, min(start + size, len(array))) for start in range(0, len(array), size)]
-    return da.concatenate(
-        [
-            da.from_delayed(
-                delayed(read)(path, start, stop), (stop - start, *array.shape[1:]), array.dtype
-            )
-            for start, stop in cuts
-        ]
-    )
-
-
-def on_dask(rounds):
-    """Yield a line for each model, number of chunks and round."""
-    import dask
-    from distributed import Client, LocalCluster, wait
-
-    # as the page "Beyond memory" says
-    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**30})
-    models = {
-        "DPLogisticRegression": DPLogisticRegression(classes=CLASSES),
-        "DPRidge": DPRidge(norm="l2", target_range=(0, 1)),
-    }
-    counter = counting_plugin()
-    with (
-        LocalCluster(
-            n_workers=WORKERS, threads_per_worker=1, memory_limit="6GB", dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-        TemporaryDirectory() as folder,
-    ):
-        cluster.scheduler.add_plugin(counter)
-        for n, d, chunks, made_by in DASK:
-            X, y = records("labels", n, d)
-            there = dask.persist(
-                *(in_chunks(array, -(-n // chunks), made_by, Path(folder)) for array in (X, y))
-            )
-            wait(there)
-            for name, model in models.items():
-                for played in range(rounds + 1):
-                    here, *_ = seconds(partial(model.fit, X, y), 1)
-                    counter.tasks = counter.passes = 0
-                    found = spent(partial(model.fit, *there), client)
-                    if played:
-                        yield {
-                            "model": name,
-                            "n": n,
-                            "d": d,
-                            "chunks": chunks,
-                            "made_by": made_by,
-                            "workers": WORKERS,
-                            "round": played,
-                            "one_process": f"{here:.4g}",
-                            **found,
-                            "passes": counter.passes,
-                            "tasks": counter.tasks,
-                        }
-                done = f"dask: {name}, {n} x {d} in {chunks} chunks made by {made_by}"
-                print(done, file=sys.stderr, flush=True)
-
-
-PARTS = {"growth": growth, "memory": memory, "dask": on_dask}
+PARTS = {"growth": growth, "memory": memory, "dask": on_dask, "parquet": on_parquet}
 
 
 def parse(arguments=None):

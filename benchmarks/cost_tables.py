@@ -15,6 +15,8 @@ from private_models import rest_table
 from scipy.stats import linregress
 
 from dpselect.rows.cluster import TASK_BYTES, TASKS_A_THREAD
+from dpselect.rows.distributed import PERSISTED_FRACTION
+from dpselect.rows.on_workers import FAN_IN
 
 DOC = Path(__file__).parents[1] / "doc"
 LABELS = {
@@ -27,6 +29,8 @@ LABELS = {
 # what is projected: records, columns, workers, bytes of a chunk
 PROJECTED = (1_000_000_000, 100, 100, 100_000_000)
 FLOAT = 8
+# tables in files: records, columns, workers; each file has as many records as those that were measured
+TABLES = ((10_000_000, 13, 2), (100_000_000, 13, 2), (1_000_000_000, 30, 100))
 
 
 def shape(n, d):
@@ -221,11 +225,117 @@ def projection(lines):
     return f"{said}\n\n{rest_table(header, rows)}"
 
 
+def on_parquet(lines):
+    """Return what a fit of a table in files takes, beside one process with pandas."""
+    rows = []
+    for (n, d, files, source), group in lines.groupby(["n", "d", "files", "source"], sort=False):
+        workers, client, idle_workers, idle_client = (
+            (group[name] / group["one_process"]).median()
+            for name in ("on_workers", "client", "idle_workers", "idle_client")
+        )
+        rows.append(
+            [
+                shape(n, d),
+                str(files),
+                source,
+                f"{group['one_process'].median():.2g}",
+                f"{workers:.2g}",
+                f"{client:.2g}",
+                f"{idle_workers + idle_client:.2g}",
+                f"{group['partitions'].iloc[0] / 2**20:,.0f}",
+                f"{(group['workers_above'] / group['partitions']).median():.2f}",
+            ]
+        )
+    header = [
+        "n x d",
+        "files",
+        "partitions in",
+        "one process, seconds",
+        "workers",
+        "client and scheduler",
+    ]
+    return rest_table([*header, "idle cluster", "partitions, MiB", "peak above, ratio"], rows)
+
+
+def parquet_projection(lines):
+    """Return what fits of tables in files take, as measured and as projected from the fewest rows.
+
+    Without what an idle cluster takes in the same time.
+    """
+    lines = lines[lines["source"] == "files"]
+    lines = lines.assign(
+        on_workers=lines["on_workers"] - lines["idle_workers"],
+        client=lines["client"] - lines["idle_client"],
+    )
+    known = lines.groupby(["n", "d", "files", "workers"], as_index=False).median(numeric_only=True)
+    few, many, *_ = (line for _, line in known.sort_values(["n", "files"]).iterrows())
+    measured = [
+        line for _, line in known.iterrows() if line["n"] > few["n"] or line["files"] == few["files"]
+    ]
+    projected = [_projected(few, many, *sizes) for sizes in TABLES]
+    rows = [
+        [shape(int(line["n"]), int(line["d"])), said, *_of_a_table(line)]
+        for said, found in (("measured", measured), ("projected", projected))
+        for line in found
+    ]
+    header = ["n x d", "", "workers", "files", "tasks", "work of a worker, seconds"]
+    header += ["client and scheduler", "between workers, MB", "client, MB", "to be held, GB"]
+    return rest_table(header, rows)
+
+
+def _of_a_table(line):
+    n, d, workers = (int(line[name]) for name in ("n", "d", "workers"))
+    return [
+        str(workers),
+        f"{line['files']:,.0f}",
+        f"{line['tasks']:,.0f}",
+        *map(
+            _short,
+            (
+                line["on_workers"] / workers,
+                line["client"],
+                line["between_workers"] / 1e6,
+                line["client_above"] / 1e6,
+                FLOAT * n * d / PERSISTED_FRACTION / 1e9,
+            ),
+        ),
+    ]
+
+
+def _short(number):
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _projected(few, many, n, d, workers):
+    """Return a line for n rows, from lines of the same rows in few files, and in many.
+
+    Work and traffic go by rows and columns, tasks by files and by groups of chunks in each pass, and the
+    client by tasks.
+    """
+    times = n * d / (few["n"] * few["d"])
+    more_files = n / few["n"] * few["files"] - few["files"]
+    by_file = (many["tasks"] - few["tasks"]) / (many["files"] - few["files"])
+    groups = n_groups(n, d, workers) - n_groups(*few[["n", "d", "workers"]])
+    # a task for each group, and the tree that adds
+    tasks = few["tasks"] + by_file * more_files + few["passes"] * groups * (1 + 1 / (FAN_IN - 1))
+    return {
+        "n": n,
+        "d": d,
+        "workers": workers,
+        "files": few["files"] + more_files,
+        "tasks": tasks,
+        "on_workers": times * few["on_workers"],
+        "client": tasks * many["client"] / many["tasks"],
+        "between_workers": times * few["between_workers"],
+        "client_above": tasks * many["client_above"] / many["tasks"],
+    }
+
+
 def tables(folder=RESULTS.parent):
     """Return the text of each file that the page includes."""
     lines = read(folder / "compare.csv")
-    curves, peaks, cluster = (
-        pd.read_csv(folder / f"cost_{part}.csv") for part in ("growth", "memory", "dask")
+    curves, peaks, cluster, parquet = (
+        pd.read_csv(folder / f"cost_{part}.csv") for part in ("growth", "memory", "dask", "parquet")
     )
     found = {part: beside(lines, part) for part in ("small", "single", "wide", "sparse", "search")}
     found |= {
@@ -237,6 +347,8 @@ def tables(folder=RESULTS.parent):
         "dask": on_dask(cluster),
         "of_tables": of_tables(pd.read_csv(folder / "table_costs.csv")),
         "projection": projection(cluster),
+        "parquet": on_parquet(parquet),
+        "parquet_projection": parquet_projection(parquet),
     }
     return {f"cost_{name}.inc": f"{text}\n" for name, text in found.items()}
 

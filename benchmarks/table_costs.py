@@ -1,8 +1,8 @@
 """How long roads to a model of a table take beside those of scikit-learn, numpy and pandas.
 
-Run ``python benchmarks/table_costs.py [--rounds 5] [--rows 200000]``. It writes
+Run ``python benchmarks/table_costs.py [--rounds 5] [--rows 200000] [--only Dask]``. It writes
 ``results/table_costs.csv``, with one line for each timing, and ``cost_tables.py`` makes the table of the
-documentation from it.
+documentation from it. ``--only`` measures again what has this text in its name.
 
 The table has eight numbers, one of which has a log scale and one gaps, and five categories with 2 to 16
 levels, as a dataframe of pandas. scikit-learn imputes, scales, makes splines of four knots and codes the
@@ -288,19 +288,39 @@ def main(arguments=None):
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--only", default="")
     options = parser.parse_args(arguments)
-    with RESULTS.open("w", newline="", encoding="utf-8") as stream, warnings.catch_warnings():
+    with RESULTS.open(newline="", encoding="utf-8") as stream:
+        known = [line for line in csv.DictReader(stream) if options.only]
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for lines in measured(options):
+            key = [lines[0][name] for name in ("what", "n")]
+            old = [[line["what"], int(line["n"])] == key for line in known]
+            at = old.index(True) if any(old) else len(known)
+            known = [line for line, again in zip(known, old) if not again]
+            known[at:at] = lines
+            write(known)
+
+
+def measured(options):
+    """Yield the lines of each road."""
+    with tempfile.TemporaryDirectory() as folder:
+        clocks = dict.fromkeys(roads(options.rows), lambda call: seconds(call, 1)[0])
+        clocks[command(options.rows, Path(folder))] = of_children
+        for road, clock in clocks.items():
+            if options.only in road.what:
+                yield list(turns(road, options.rounds, clock))
+    for n in (options.rows, FOR_MEMORY * options.rows):
+        yield from ([line] for line in memory(n) if options.only in line["what"])
+
+
+def write(lines):
+    """Write the lines, so that what was measured stays."""
+    with RESULTS.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, FIELDS)
         writer.writeheader()
-        for road in roads(options.rows):
-            writer.writerows(turns(road, options.rounds, lambda call: seconds(call, 1)[0]))
-            stream.flush()
-        with tempfile.TemporaryDirectory() as folder:
-            road = command(options.rows, Path(folder))
-            writer.writerows(turns(road, options.rounds, of_children))
-        for n in (options.rows, FOR_MEMORY * options.rows):
-            writer.writerows(memory(n))
+        writer.writerows(lines)
 
 
 if __name__ == "__main__":

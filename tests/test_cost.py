@@ -1,4 +1,4 @@
-"""The page on running time: its tables are the results that are kept, ratios are of the same round."""
+"""Tables of the pages on running time are the results that are kept; ratios are of the same round."""
 
 import sys
 from pathlib import Path
@@ -17,12 +17,12 @@ import cost_tables  # noqa: E402
 
 @pytest.mark.slow
 def test_the_tables_of_the_page_are_the_results_that_are_kept():
-    page = (ROOT / "doc" / "cost.rst").read_text()
+    pages = "".join((ROOT / "doc" / f"{name}.rst").read_text() for name in ("cost", "big_tables"))
     tables = cost_tables.tables()
     for name, text in tables.items():
         assert (ROOT / "doc" / name).read_text() == text
-        assert page.count(f".. include:: {name}\n") == 1
-    assert page.count(".. include::") == len(tables)
+        assert pages.count(f".. include:: {name}\n") == 1
+    assert pages.count(".. include::") == len(tables)
     kept = {path.name for path in (ROOT / "doc").glob("cost_*.inc")}
     assert kept == set(tables)
 
@@ -144,6 +144,31 @@ def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_groups():
     assert logistic.split()[1:] == ["40", "75,000", "750", "790"]
     # each pair of columns: twice as many for each number
     assert ridge.split()[1:] == ["80", "75,000", "750", "830"]
+
+
+def test_large_tables_are_projected_by_rows_by_files_and_by_groups_of_chunks():
+    known = pd.DataFrame(
+        {
+            "n": 1_000_000,
+            "d": 13,
+            "files": [4, 44],
+            "source": "files",
+            "workers": 2,
+            "on_workers": 2.5,
+            "client": [1.5, 5.5],
+            "idle_workers": 0.5,
+            "idle_client": 0.5,
+            "passes": 7,
+            "tasks": [100, 500],
+            "between_workers": 1e7,
+            "client_above": [1e6, 5e6],
+        }
+    )
+    *_, small, _, large, _ = cost_tables.parquet_projection(known).splitlines()
+    # 10 tasks for each of 36 more files, each .01 seconds and 10 kB
+    assert small.split()[4:] == ["2", "40", "460", "10", "4.6", "100", "4.6", "3.5"]
+    # 3,996 files, and 896 more groups, with 8 tasks for 7 of them, in each of 7 passes
+    assert large.split()[4:] == ["100", "4,000", "47,228", "46", "472", "23,077", "472", "800"]
 
 
 def test_before_is_no_rival_and_takes_part_in_the_same_rounds_by_the_same_contestant():
