@@ -469,7 +469,8 @@ class TableEncoder(TransformerMixin, QuickParamsMixin, BaseEstimator):
 
     def _by_chunk(self, X):
         """Return lazy rows that are encoded in each pass."""
-        if not hasattr(X, "to_dask"):
+        # workers hold random features, which take long to make
+        if self.n_fourier or not hasattr(X, "to_dask"):
             return map_rows(self._dense, X, (self._n_outputs(),))
         return X.map_slices(self._on_a_worker, (self._n_outputs(),))
 

@@ -23,7 +23,7 @@ from dpselect.preprocessing import (
 )
 from dpselect.preprocessing.table_cells import as_number
 from dpselect.preprocessing.table_encoding import TableEncoding
-from dpselect.rows import cutting, distributed, on_workers
+from dpselect.rows import as_lazy, cutting, distributed, on_workers
 
 LABELS = [0.5, 0.0, 3.0, 2.0, 1.0, 7.0, 0.25]
 TEXTS = ["a", " b", None, "1", "c", "?", "a"]
@@ -281,6 +281,17 @@ def test_a_fit_encodes_the_chunks_of_a_dask_dataframe_once_and_holds_codes(monke
     # processes would send what they hold here, and get it back in each pass
     monkeypatch.setattr(distributed, "in_this_process", lambda: False)
     assert fitted()[1] == n_anew and not held
+
+
+@pytest.mark.parametrize("n_fourier", [0, 8])
+def test_workers_hold_random_features_and_make_others_anew(n_fourier):
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    table = pd.DataFrame({"z": np.linspace(0, 1, 90), "c": [*"abc"] * 30})
+    encoder = TableEncoder({"z": (0, 1), "c": [*"abc"]}, n_fourier=n_fourier).fit(table)
+    with dask.config.set(scheduler="synchronous"):
+        rows = encoder.transform(as_lazy(dd.from_pandas(table, npartitions=2)))
+        np.testing.assert_array_equal(rows.computed(), encoder.transform(table))
+    assert rows.sliced == (n_fourier == 0)
 
 
 @pytest.mark.parametrize("codes", [[0, 1, 2, 1], [2, 0, 2, 2], [-1, 1, 1, -1], [-1, -1], [], [3]])
