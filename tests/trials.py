@@ -43,15 +43,17 @@ def solved(models, X, y, parts=None):
 
 
 def fitted_together(models, X, y):
-    """Return trained models; linear classifiers are solved together, also if their classes differ."""
+    """Return trained models; those with one problem are solved together, whatever their class."""
     if not isinstance(models[0], DPLinearClassifier):
         return [fitted(model, X, y) for model in models]
-    (coefficients,) = solved(models, X, y)
-    public, problem = trial(models[0]).records(X, y).public, models[0].problem()
-    return [
-        trial(model).published(**problem.attributes(w), **public)
-        for model, w in zip(models, coefficients)
-    ]
+    public, groups, trained = trial(models[0]).records(X, y).public, {}, {}
+    for i, model in enumerate(models):
+        groups.setdefault(replace(model.problem(), kind=None), []).append(i)
+    for problem, places in groups.items():
+        (coefficients,) = solved([models[i] for i in places], X, y)
+        for i, w in zip(places, coefficients):
+            trained[i] = trial(models[i]).published(**problem.attributes(w), **public)
+    return [trained[i] for i in range(len(models))]
 
 
 def with_noise(model, noise):

@@ -46,9 +46,8 @@ def solve(calibrations, noises, design, targets, parts=None):
     )
     # (J, k, K, d)
     linear = linear[:, :, None, None] * noises[:, 0]
-    # because the gradient of the penalty is mu (w - o)
-    origins = np.array([[c.problem.origin(linear.shape[3]) for c in row] for row in calibrations])
-    linear -= mu[:, :, None, None] * origins
+    if problem.offsets:  # because the gradient of the penalty is mu (w - o)
+        linear -= mu[:, :, None, None] * problem.origin(linear.shape[3])
     W = minimise(
         design,
         targets,

@@ -22,6 +22,7 @@ from dpselect.metrics import (
     LogisticScore,
 )
 from dpselect.noise import discrete_laplace, grid_noise
+from dpselect.records.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.marks import a_third
 from tests.trials import fitted_together, trial
@@ -272,6 +273,25 @@ def test_scores_on_splits_are_those_of_the_documented_models(name):
     for (train, test), row in zip(splits, found):
         for model, value in zip(models, row):
             w, _ = release(model, X[train], y[train], standard_noise(model))
+            assert value == pytest.approx(reference_score(model, w, X[test], y[test]), abs=2e-5)
+
+
+def test_what_is_given_back_on_a_split_is_that_of_its_size():
+    """Of candidates with one noise, also where "auto" and a number, and base rates, are compared."""
+    plain = clone(LINEAR["logistic-objective-l2-2 classes-1"]).set_params(random_state=key("back"))
+    d, splits = P + 1, unequal_parts()
+    models = [
+        clone(plain).set_params(epsilon=signal * d / 65, alpha=alpha, base_rate=rate)
+        for signal, alpha, rate in itertools.product((10, 225), ("auto", 0.05), (None, 0.02, 0.1))
+    ]
+    X, y = records_for(models[0])
+    trials, parts = list(map(trial, models)), Parts.from_splits(splits, X)
+    stretched = [[t.calibration(PublicShape(n, P)).stretch for n in (60, 100)] for t in trials]
+    assert [1.0, 1.25] in stretched and [1.25, 1.0] in stretched and [1.0, 1.0] in stretched
+    found = plain.split_scores(trials, LogisticScore(), X, y, parts)
+    for (train, test), row in zip(splits, found):
+        for model, value in zip(models, row):
+            w, _ = reference.linear_release(model, X[train], y[train], standard_noise(model))
             assert value == pytest.approx(reference_score(model, w, X[test], y[test]), abs=2e-5)
 
 

@@ -181,12 +181,18 @@ def test_the_span_of_a_certificate_has_what_is_given_back(rate, epsilon):
     """Coefficients are multiplied, and intercepts moved, after the model whose length is bounded."""
     K, n, p = 3 if isinstance(rate, dict) else 2, 90, 2
     problems = 1 if K == 2 else K
+    s = 0.25
     model = DPLogisticRegression(
-        epsilon, base_rate=rate, classes=list(range(K)), random_state=key("back")
+        epsilon,
+        base_rate=rate,
+        classes=list(range(K)),
+        intercept_scaling=s,
+        random_state=key("back"),
     )
     noise = model.calibration(PublicShape(n, p, problems))
     lengths = np.linalg.norm(model.standard_noise(p, problems), axis=2)
-    R, mu, t = math.sqrt(2), noise.scales.mu, noise.scales.linear_scale * lengths[0] + noise.scales.tau
+    R, mu = math.hypot(1.0, s), noise.scales.mu
+    t = noise.scales.linear_scale * lengths[0] + noise.scales.tau
     start = np.abs(reference.origins(model)).max()
     t = t + mu * start
     longest = np.minimum((0.6 * R + t) / mu, (t + np.sqrt(t * t + 4 * mu * 0.2784645)) / (2 * mu))
@@ -197,7 +203,13 @@ def test_the_span_of_a_certificate_has_what_is_given_back(rate, epsilon):
     times = (reference.given_back(model, n, p, ones) - moved)[0, 0]
     assert times == noise.stretch and (moved[:, -1] != 0).all() == (rate is not None)
     found = model.stability_certificate(LogisticScore(), n, p, problems)
-    assert found.span == pytest.approx(np.mean(R * (times * longest + np.abs(moved[:, -1]))), rel=1e-5)
+    # what is moved is one number for both data sets, and only adds to the length
+    span = R * (times * longest + np.abs(moved[:, -1]))
+    assert found.span == pytest.approx(np.mean(span), rel=1e-5)
+    apart = R * times * (2 * noise.scales.tau / mu + noise.scales.rounding)
+    assert found.residual == pytest.approx(np.mean(np.minimum(span, apart)), rel=1e-5, abs=0)
+    farthest = R * times * 2 * 0.6 * R / (n * mu)
+    assert found.training == pytest.approx(np.mean(np.minimum(span, farthest + apart)), rel=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.02])

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_expit, logit, softmax
 from scipy.stats import binom
 from sklearn.base import clone
 
@@ -299,6 +300,33 @@ def test_rows_that_tell_nothing_are_given_the_share(rate, length, monkeypatch):
     # without what is given back it would be too likely
     monkeypatch.setattr(LinearNoise, "levels", property(lambda noise: np.zeros(1)))
     assert all(told_of_nothing(rate, epsilon, length) > 1.4 for epsilon in epsilons[:3])
+
+
+@pytest.mark.parametrize("largest", [None, 4.0])
+def test_what_is_given_back_is_from_the_least_of_the_documented_sum(largest):
+    """With the penalty of what was minimised, which may be more than lambda; no weight adds to it."""
+    rates, s, R2 = {0: 0.05, 1: 0.4, 2: 0.9}, 0.6, 0.6**2 + 0.9**2
+    model = DPLogisticRegression(
+        0.5,
+        base_rate=rates,
+        classes=[0, 1, 2],
+        intercept_scaling=s,
+        data_norm=0.9,
+        max_sample_weight=largest,
+        max_derivative=None,
+    )
+    noise = model.calibration(PublicShape(300, 4, 3))
+    mu = 3 * noise.alpha
+    noise = replace(noise, scales=replace(noise.scales, mu=mu))
+    for p, level in zip(rates.values(), noise.levels, strict=True):
+
+        def total(z, p=p):
+            squared = (z - logit(doubled(p))) ** 2
+            penalty = mu / (2 * (largest or 1.0)) * 2 * squared / (s**2 + R2)
+            return -p * log_expit(z) - (1 - p) * log_expit(-z) + penalty
+
+        assert level == pytest.approx(logit(p) - minimize_scalar(total).x, abs=1e-6)
+        assert abs(level) > 0.1
 
 
 @pytest.mark.parametrize(
