@@ -64,8 +64,9 @@ def coef_interval(
 
     They cover both the chance by which records came into the data and the noise of privacy, and are
     about the coefficients that the model would have without noise for infinitely many records of the
-    same kind, with the same `alpha` and the same bounds on rows and targets. A penalty and clipping move
-    these away from those of an unpenalised regression, and no interval includes that.
+    same kind, with the same `alpha` and the same bounds on rows and targets, and with what `alpha`
+    "auto" may do to them after training. A penalty and clipping move these away from those of an
+    unpenalised regression, and no interval includes that.
 
     The law of the model's noise is known. What is not are the curvature of the loss and the spread of
     its derivatives: two matrices, which are released from these records with noise. Neighbouring data
