@@ -16,8 +16,8 @@ from ..base.capabilities import Calibrated, HasSignal, RanksRegularisation
 # of a low, the median and a high share, (a, b): the logit of the share is a + b log(signal). Made by
 # benchmarks/quality_forecast.py
 LINES: dict[str, tuple[tuple[float, float], ...]] = {
-    "roc_auc": ((-5.21, 1.28), (-1.57, 0.89), (1.49, 0.56)),
-    "brier": ((-6.38, 1.36), (-4.22, 1.26), (-1.68, 1.11)),
+    "roc_auc": ((-5.21, 1.28), (-1.32, 0.87), (1.62, 0.58)),
+    "brier": ((-6.22, 1.34), (-4.0, 1.23), (-1.56, 1.11)),
     "r2": ((-7.28, 1.35), (-4.48, 1.28), (-0.85, 0.85)),
 }
 # what a constant has

@@ -87,10 +87,10 @@ def test_more_signal_keeps_more(metric):
 
 
 def test_fit_warns_where_less_than_half_is_expected():
-    # of an AUC, to a tenth; of a Brier score and R^2 far less
+    # of an AUC about half; of a Brier score and R^2 far less
     kept = {metric: forecast(metric, LEAST_SIGNAL).median for metric in LINES}
-    assert 0.4 < kept["roc_auc"] < 0.5 and max(kept.values()) < 0.5
-    assert forecast("roc_auc", RECORDS_PER_DIMENSION).median == pytest.approx(0.8, abs=0.02)
+    assert kept.pop("roc_auc") == pytest.approx(0.5, abs=0.05) and max(kept.values()) < 0.2
+    assert 0.8 < forecast("roc_auc", RECORDS_PER_DIMENSION).median < 0.85
 
 
 def test_a_plan_knows_the_signal_of_what_will_be_trained():
