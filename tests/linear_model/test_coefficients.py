@@ -39,6 +39,7 @@ from dpselect.linear_model.coefficient_intervals import intervals_of, upper
 from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
+from dpselect.records.public_shape import PublicShape
 from dpselect.records.records import Weighted
 from tests.model_selection.strategies.common import Untouchable
 
@@ -501,6 +502,20 @@ def test_of_a_pipeline_columns_have_the_names_that_the_model_sees():
     pieces = RowChunks(lambda i: table[1000 * i : 1000 * (i + 1)], lengths=[1000] * 2, n_columns=2)
     lazily = coef_interval(model, pieces, LABELS, epsilon=INF, n_samples=N)
     assert lazily.curvature_ == pytest.approx(found.curvature_, abs=1e-12)
+
+
+@pytest.mark.parametrize("signal, whole, rest", [(10.2, 1.25, 1.0), (230.0, 1.0, 1.25)])
+def test_they_divide_by_what_the_epsilon_of_the_training_multiplies(signal, whole, rest):
+    """A part of epsilon learned a norm before, and on its own it would have multiplied otherwise."""
+    n, p = 300, 4
+    epsilon = signal * (p + 1) / n
+    X = np.random.default_rng(0).uniform(-1, 1, size=(n, p))
+    model = DPLogisticRegression(epsilon, data_norm="auto", norm="l2", classes=[0, 1])
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    plain = clone(model).set_params(data_norm=model.data_norm_)
+    assert plain.calibration(PublicShape(n, p)).stretch == whole
+    (fit,) = fits_of(model, n)
+    assert (fit.scale[:-1] == rest).all() and fit.scale[-1] == 1.0
 
 
 def test_steps_before_it_may_have_learned_privately_and_may_have_no_names():
