@@ -6,7 +6,7 @@ Symbols as in :mod:`~dpselect.linear_model.calibration`.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -207,6 +207,7 @@ def refuse_zero(alpha):
         )
 
 
+@lru_cache(maxsize=1024)  # certificates, models and intervals ask for the same ones
 def _level(loss, pull, share, start):
     """Return how far from that of a share a prediction ends that pull / 2 (z - start)^2 penalises."""
     wanted = float(loss.prediction(logit(share)))
