@@ -298,20 +298,17 @@ def parse(arguments=None):
     )
     parser.add_argument("--data", metavar="DIR", help="folder of the .csv.gz files")
     parser.add_argument("--tables", nargs="+", choices=ALL_TABLES, default=list(TABLES))
-    parser.add_argument(
-        "--fresh",
-        action="store_const",
-        dest="tables",
-        const=list(FRESH_TABLES),
-        help="fourteen further tables, in place of the first twelve",
-    )
-    parser.add_argument(
-        "--unseen",
-        action="store_const",
-        dest="tables",
-        const=list(UNSEEN_TABLES),
-        help="the tables that no rule has seen, in place of the first twelve",
-    )
+    for option, tables, said in (
+        ("--fresh", FRESH_TABLES, "fourteen further tables"),
+        ("--unseen", UNSEEN_TABLES, "the tables that no rule has seen"),
+    ):
+        parser.add_argument(
+            option,
+            action="store_const",
+            dest="tables",
+            const=list(tables),
+            help=f"{said}, in place of the first twelve",
+        )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--footing", nargs="+", choices=FOOTINGS, default=FOOTINGS)

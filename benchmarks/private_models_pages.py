@@ -67,11 +67,6 @@ def is_behind(first, second, metric):
     return signs_of_difference(first, second, metric) == [-1 if GREATER_IS_BETTER[metric] else 1]
 
 
-def measured(results, names):
-    """Return those of the methods that the results have."""
-    return [name for name in names if (results["method"] == name).any()]
-
-
 def promise(name, delta):
     """Return the neighbours and the delta of a method, for a table."""
     method = METHODS[name]
@@ -89,7 +84,7 @@ def behind(results, tables):
     ]
     rows = []
     for footing in reversed(FOOTINGS):
-        for peer in measured(results, PEERS):
+        for peer in PEERS:
             row = [footing, peer, *promise(peer, delta)]
             for ours in OURS:
                 for metric in metrics:
@@ -122,7 +117,7 @@ def against_constant(results, tables):
 def scores(results, tables):
     """Return the scores of each table and epsilon at the same promise, all on the same splits."""
     cells, delta = cells_of(results[results["repetition"] < LEAST_SPLITS]), results["delta"].iloc[0]
-    columns = measured(results, [*OURS, *PEERS, "constant", "linear", "boosting"])
+    columns = [*OURS, *PEERS, "constant", "linear", "boosting"]
     titles = [
         f"{name} ({', '.join(promise(name, delta))})" if METHODS[name].adjacency else name
         for name in columns
